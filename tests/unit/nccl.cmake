@@ -1,0 +1,2 @@
+braid_unit_test(nccl/net_layout)
+braid_unit_test(nccl/tuner_layout)
