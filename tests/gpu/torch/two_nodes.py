@@ -14,17 +14,24 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 PLUGIN = ROOT / "build/dev/lib/libnccl-net-braid.so"
+TUNER = ROOT / "build/dev/lib/libnccl-tuner-braid.so"
 # The settings of NCCL's own sockets that a careful user would try: threads x sockets a thread.
 HAND_SETTINGS = ["1x1", "2x4", "4x4", "8x4", "4x8", "8x8"]
 
 
 def transport_environment(transport):
-    """Environment of transport "braid", "socket" (NCCL's own by default) or "socket/<threads>x<sockets>"."""
-    env = {"NCCL_MNNVL_ENABLE": "0", "NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET",
+    """Environment of a way to communicate.
+
+    As two nodes, everything through the network: "braid", "socket" (NCCL's own by default), "socket/<threads>x<sockets>".
+    As one node over NVLink (two GPUs): "nvlink" (NCCL alone), "nvlink+tuner" (with Braid's tuner).
+    """
+    env = {"NCCL_MNNVL_ENABLE": "0", "NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,TUNING",
            "NCCL_SOCKET_IFNAME": "lo", "NCCL_NET_PLUGIN_REF_COUNT": "1", "NCCL_CUMEM_HOST_ENABLE": "0"}
     if transport == "braid":
         return {**env, "NCCL_NET_PLUGIN": str(PLUGIN)}
     env |= {"NCCL_NET_PLUGIN": "none", "NCCL_NET": "Socket"}
+    if transport.startswith("nvlink"):
+        return env | ({"NCCL_TUNER_PLUGIN": str(TUNER)} if transport.endswith("+tuner") else {})
     if "/" in transport:
         threads, sockets = transport.split("/")[1].split("x")
         env |= {"NCCL_SOCKET_NTHREADS": threads, "NCCL_NSOCKS_PERTHREAD": sockets}
@@ -35,7 +42,9 @@ def _rank_main(function, rank, transport, port, log, results, arguments):
     import torch
     import torch.distributed as dist
 
-    env = transport_environment(transport) | {"NCCL_HOSTID": f"node{rank}", "NCCL_DEBUG_FILE": f"{log}.{rank}"}
+    env = transport_environment(transport) | {"NCCL_DEBUG_FILE": f"{log}.{rank}"}
+    if not transport.startswith("nvlink"):
+        env["NCCL_HOSTID"] = f"node{rank}"
     os.environ.update(env, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE="2",
                       CUBLAS_WORKSPACE_CONFIG=":4096:8")
     device = torch.device("cuda", rank % torch.cuda.device_count())
