@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_nodes  # noqa: E402
 
-ROUNDS = int(os.environ.get("BRAID_TEST_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
 STEPS, WARM_UP, BATCH = 6, 3, 8
 
 

@@ -108,7 +108,7 @@ def row_base():
     import torch
 
     count = torch.cuda.device_count()
-    commit = os.environ.get("BRAID_COMMIT") or subprocess.run(
+    commit = os.environ.get("COMMIT") or subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip() or "unknown"
     name = torch.cuda.get_device_name(0).replace("NVIDIA ", "")
     return {"machine": f"{count}x {name}" + (" under MPS, 2 ranks" if count == 1 else " NVLink, 2 ranks as 2 nodes"),
