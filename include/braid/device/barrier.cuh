@@ -1,0 +1,185 @@
+/*
+ * Barriers across the ranks of c->local (all that reach each other by memory): one CTA, warp or thread of every rank meets its
+ * counterparts in barrier slot `slot` (0 <= slot < c->barrier_count). Slots are independent: give each CTA of a kernel its own
+ * (first + blockIdx.x); a slot belongs to one stream at a time.
+ *
+ * A barrier is release and acquire at system scope: what any thread of the group wrote or put before it is visible to every thread
+ * of every group after it. Epochs live in device memory, so kernels and captured graphs run back to back without any reset; a rank
+ * may run one epoch ahead, and the comparison is by signed difference.
+ *
+ * Two forms. A session keeps the epoch in a register, which saves a load on the critical path of each barrier:
+ *     struct braid_barrier b = braid_barrier_open(&c, slot);
+ *     status = braid_barrier_sync_cta(&c, &b); ... any number of times ...
+ *     braid_barrier_close_cta(&c, &b);
+ * braid_barrier_cta(&c, slot) is one barrier in one call. Arrive and wait can be apart, with work between them that neither reads
+ * what peers write nor overwrites what peers may still read.
+ *
+ * Failure: a status (wait.cuh); recorded with the rank that did not come. All ranks must call the same barriers of a slot in the
+ * same order.
+ */
+#ifndef BRAID_DEVICE_BARRIER_CUH
+#define BRAID_DEVICE_BARRIER_CUH
+
+#include "window.cuh"
+
+struct braid_barrier {
+    uint32_t slot;
+    uint32_t epoch; /* of the last barrier that this rank has arrived at */
+};
+
+/* Opens a session; every thread of the group calls it. */
+BRAID_FN struct braid_barrier braid_barrier_open(const struct braid_devcomm *c, uint32_t slot)
+{
+    struct braid_barrier b;
+
+    b.slot = slot;
+    b.epoch = braid_ptx_load_relaxed_gpu_u32((const uint32_t *)c->barrier_epochs + slot);
+    return b;
+}
+
+/* Lane `lane` of `lanes` tells its share of the peers that this rank has arrived. */
+BRAID_FN void braid_barrier_tell(const struct braid_devcomm *c, const struct braid_barrier *b,
+                                 uint32_t lane, uint32_t lanes)
+{
+    uint64_t offset = c->inbox_offset + 4ull * (b->slot * c->inbox_stride + c->world.rank);
+
+    BRAID_NO_UNROLL
+    for (uint32_t i = lane; i < (uint32_t)c->local.ranks; i += lanes) {
+        if (i != (uint32_t)c->local.rank)
+            braid_ptx_store_release_sys_u32(
+                braid_window_pointer(&c->control, braid_team_peer(&c->local, (int)i), offset),
+                b->epoch);
+    }
+}
+
+/* Lane `lane` of `lanes` waits for its share of the peers. */
+BRAID_FN int braid_barrier_hear(const struct braid_devcomm *c, const struct braid_barrier *b,
+                                uint32_t lane, uint32_t lanes)
+{
+    const uint32_t *inbox = (const uint32_t *)c->barrier_inbox + b->slot * c->inbox_stride;
+    int status = 0;
+
+    BRAID_NO_UNROLL
+    for (uint32_t i = lane; i < (uint32_t)c->local.ranks; i += lanes) {
+        int peer = braid_team_peer(&c->local, (int)i);
+
+        if (i != (uint32_t)c->local.rank && status == 0)
+            status = braid_wait_u32_thread(c, inbox + peer, b->epoch, BRAID_WAIT_BARRIER, peer,
+                                           b->slot);
+    }
+    return status;
+}
+
+/* Arrive: what the group has written is released to every peer. Does not wait. */
+BRAID_FN void braid_barrier_arrive_thread(const struct braid_devcomm *c, struct braid_barrier *b)
+{
+    b->epoch++;
+    braid_barrier_tell(c, b, 0, 1);
+}
+
+BRAID_FN void braid_barrier_arrive_warp(const struct braid_devcomm *c, struct braid_barrier *b)
+{
+    b->epoch++;
+    braid_ptx_sync_warp();
+    braid_barrier_tell(c, b, braid_ptx_lane(), BRAID_WARP_THREADS);
+}
+
+BRAID_FN void braid_barrier_arrive_cta(const struct braid_devcomm *c, struct braid_barrier *b)
+{
+    b->epoch++;
+    braid_ptx_sync_cta();
+    if (braid_ptx_thread() < BRAID_WARP_THREADS)
+        braid_barrier_tell(c, b, braid_ptx_thread(), BRAID_WARP_THREADS);
+}
+
+/* Wait for the epoch of the last arrive. */
+BRAID_FN int braid_barrier_wait_thread(const struct braid_devcomm *c, const struct braid_barrier *b)
+{
+    return braid_barrier_hear(c, b, 0, 1);
+}
+
+BRAID_FN int braid_barrier_wait_warp(const struct braid_devcomm *c, const struct braid_barrier *b)
+{
+    return braid_share_status_warp(
+        c, braid_barrier_hear(c, b, braid_ptx_lane(), BRAID_WARP_THREADS));
+}
+
+BRAID_FN int braid_barrier_wait_cta(const struct braid_devcomm *c, const struct braid_barrier *b)
+{
+    int status = 0;
+
+    if (braid_ptx_thread() < BRAID_WARP_THREADS)
+        status = braid_barrier_hear(c, b, braid_ptx_thread(), BRAID_WARP_THREADS);
+    return braid_share_status_cta(c, status);
+}
+
+/* Arrive and wait. */
+BRAID_FN int braid_barrier_sync_thread(const struct braid_devcomm *c, struct braid_barrier *b)
+{
+    braid_barrier_arrive_thread(c, b);
+    return braid_barrier_wait_thread(c, b);
+}
+
+BRAID_FN int braid_barrier_sync_warp(const struct braid_devcomm *c, struct braid_barrier *b)
+{
+    braid_barrier_arrive_warp(c, b);
+    return braid_barrier_wait_warp(c, b);
+}
+
+BRAID_FN int braid_barrier_sync_cta(const struct braid_devcomm *c, struct braid_barrier *b)
+{
+    braid_barrier_arrive_cta(c, b);
+    return braid_barrier_wait_cta(c, b);
+}
+
+/*
+ * Closes a session: stores the epoch for the next kernel. Called by every thread of the group, after the last sync or wait and
+ * also after a failure. The slot may be opened again by the same group after the group's next barrier, or by a later kernel.
+ */
+BRAID_FN void braid_barrier_close_thread(const struct braid_devcomm *c,
+                                         const struct braid_barrier *b)
+{
+    braid_ptx_store_relaxed_gpu_u32((uint32_t *)c->barrier_epochs + b->slot, b->epoch);
+}
+
+BRAID_FN void braid_barrier_close_warp(const struct braid_devcomm *c, const struct braid_barrier *b)
+{
+    if (braid_ptx_lane() == 0)
+        braid_barrier_close_thread(c, b);
+}
+
+BRAID_FN void braid_barrier_close_cta(const struct braid_devcomm *c, const struct braid_barrier *b)
+{
+    if (braid_ptx_thread() == 0)
+        braid_barrier_close_thread(c, b);
+}
+
+/* One barrier in one call; may be called again at once. Returns a status. */
+BRAID_FN int braid_barrier_thread(const struct braid_devcomm *c, uint32_t slot)
+{
+    struct braid_barrier b = braid_barrier_open(c, slot);
+    int status = braid_barrier_sync_thread(c, &b);
+
+    braid_barrier_close_thread(c, &b);
+    return status;
+}
+
+BRAID_FN int braid_barrier_warp(const struct braid_devcomm *c, uint32_t slot)
+{
+    struct braid_barrier b = braid_barrier_open(c, slot);
+
+    braid_barrier_arrive_warp(c, &b);
+    braid_barrier_close_warp(c, &b); /* before the wait's barrier, so that the next call reads it */
+    return braid_barrier_wait_warp(c, &b);
+}
+
+BRAID_FN int braid_barrier_cta(const struct braid_devcomm *c, uint32_t slot)
+{
+    struct braid_barrier b = braid_barrier_open(c, slot);
+
+    braid_barrier_arrive_cta(c, &b);
+    braid_barrier_close_cta(c, &b);
+    return braid_barrier_wait_cta(c, &b);
+}
+
+#endif

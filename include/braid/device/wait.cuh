@@ -1,0 +1,155 @@
+/*
+ * The one bounded wait that every operation uses, and the sticky error behind it.
+ *
+ * A wait polls one word with acquire at system scope. Once in BRAID_WAIT_POLLS polls (a cold path, about 40 us apart) it looks at
+ * the clock, at the host's abort word and at the communicator's sticky error. It ends with
+ *   BRAID_DEV_OK       the word has reached the expected value; what its writer did before is visible to this thread
+ *   BRAID_DEV_TIMEOUT  the communicator's timeout_ns passed since the first look at the clock
+ *   BRAID_DEV_ABORTED  the host called braid_comm_abort or braid_comm_destroy
+ *   or the status of the first failed wait of this communicator, when another wait failed while this one was waiting.
+ * The first failure of a communicator is recorded once, in host memory, with what was waited for, expected and seen; the host reads
+ * it with braid_comm_error. After a failure the communicator is unusable, but kernels that use it still end: ignore the status and
+ * run on with garbage where control flow must not change (warp-specialised kernels), or return.
+ *
+ * Threading: any lane may wait; lanes of a warp that wait for different words leave the loop one by one.
+ */
+#ifndef BRAID_DEVICE_WAIT_CUH
+#define BRAID_DEVICE_WAIT_CUH
+
+#include "arith.cuh"
+
+/* The status of the first failed wait, 0 if none failed. One load; use it to leave a long kernel early. */
+BRAID_FN int braid_failed_thread(const struct braid_devcomm *c)
+{
+    const struct braid_devcomm_state *state = (const struct braid_devcomm_state *)c->state;
+
+    return (int)braid_ptx_load_relaxed_gpu_u32(&state->error);
+}
+
+/*
+ * Records a failure: `status` becomes the communicator's sticky error and, if it is the first, goes to the host with the reason.
+ * For a kernel author's own waits use wait >= BRAID_WAIT_USER. Returns `status`.
+ */
+BRAID_FN int braid_fail_thread(const struct braid_devcomm *c, int status, uint32_t wait, int peer,
+                               uint32_t index, uint64_t expected, uint64_t seen, uint64_t waited_ns)
+{
+    struct braid_devcomm_state *state = (struct braid_devcomm_state *)c->state;
+    struct braid_devcomm_error *error = (struct braid_devcomm_error *)c->error;
+
+    if (braid_ptx_cas_gpu_u32(&state->claim, 0, 1) != 0)
+        return status;
+    braid_ptx_store4(&error->wait, wait);
+    braid_ptx_store4(&error->peer, (uint32_t)peer);
+    braid_ptx_store4(&error->index, index);
+    braid_ptx_store8(&error->expected, expected);
+    braid_ptx_store8(&error->seen, seen);
+    braid_ptx_store8(&error->waited_ns, waited_ns);
+    braid_ptx_store4(&error->block, braid_ptx_block());
+    braid_ptx_store4(&error->thread, braid_ptx_thread());
+    braid_ptx_store_release_sys_u32(&error->status, (uint32_t)status);
+    braid_ptx_store_relaxed_gpu_u32(&state->error, (uint32_t)status);
+    return status;
+}
+
+/*
+ * The cold path of a wait, for a kernel author's own polling loops: call it once in BRAID_WAIT_POLLS polls with *start_ns = 0 at
+ * first. Returns 0 while the wait may go on, otherwise the status to end with (then call braid_fail_thread).
+ */
+BRAID_FN int braid_wait_check_thread(const struct braid_devcomm *c, uint64_t *start_ns)
+{
+    uint64_t now = braid_ptx_now_ns();
+    int status = braid_failed_thread(c);
+
+    if (*start_ns == 0)
+        *start_ns = now;
+    if (status == 0 && braid_ptx_load_relaxed_sys_u32((const void *)c->abort) != 0)
+        status = BRAID_DEV_ABORTED;
+    if (status == 0 && now - *start_ns > c->timeout_ns)
+        status = BRAID_DEV_TIMEOUT;
+    return status;
+}
+
+/* Waits until the 32-bit counter at `word` has reached `expected`. The last three arguments only say what is waited for. */
+BRAID_FN int braid_wait_u32_thread(const struct braid_devcomm *c, const uint32_t *word,
+                                   uint32_t expected, uint32_t wait, int peer, uint32_t index)
+{
+    uint64_t start_ns = 0;
+    uint32_t seen = 0;
+    int status;
+
+    do {
+        BRAID_NO_UNROLL
+        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+            seen = braid_ptx_load_acquire_sys_u32(word);
+            if (braid_reached_u32(seen, expected))
+                return BRAID_DEV_OK;
+        }
+        status = braid_wait_check_thread(c, &start_ns);
+    } while (status == 0);
+    return braid_fail_thread(c, status, wait, peer, index, expected, seen,
+                             braid_ptx_now_ns() - start_ns);
+}
+
+/* The same for a 64-bit counter. */
+BRAID_FN int braid_wait_u64_thread(const struct braid_devcomm *c, const uint64_t *word,
+                                   uint64_t expected, uint32_t wait, int peer, uint32_t index)
+{
+    uint64_t start_ns = 0;
+    uint64_t seen = 0;
+    int status;
+
+    do {
+        BRAID_NO_UNROLL
+        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+            seen = braid_ptx_load_acquire_sys_u64(word);
+            if (braid_reached_u64(seen, expected))
+                return BRAID_DEV_OK;
+        }
+        status = braid_wait_check_thread(c, &start_ns);
+    } while (status == 0);
+    return braid_fail_thread(c, status, wait, peer, index, expected, seen,
+                             braid_ptx_now_ns() - start_ns);
+}
+
+/*
+ * Tells a warp (CTA) what its polling lanes found: call it with their status, and 0 in the other threads. All threads return 0, or
+ * all return a failure; what the polling lanes have acquired is visible to all of them.
+ */
+BRAID_FN int braid_share_status_warp(const struct braid_devcomm *c, int status)
+{
+    braid_ptx_sync_warp(); /* the votes below order no memory */
+    if (braid_ptx_any_in_warp(status) != 0 && status == 0) {
+        status = braid_failed_thread(c);
+        if (status == 0)
+            status = BRAID_DEV_TIMEOUT;
+    }
+    return status;
+}
+
+BRAID_FN int braid_share_status_cta(const struct braid_devcomm *c, int status)
+{
+    int any = braid_ptx_sync_cta_any(status);
+
+    if (any != 0 && status == 0) { /* cold: another thread failed and has recorded why */
+        status = braid_failed_thread(c);
+        if (status == 0)
+            status = BRAID_DEV_TIMEOUT; /* the recording thread has not stored the sticky word yet */
+    }
+    return status;
+}
+
+/* A range check that is compiled in by BRAID_DEVICE_CHECKS only. Nonzero: out of range, recorded, skip the operation. */
+BRAID_FN int braid_bad_index(const struct braid_devcomm *c, uint32_t wait, uint64_t index,
+                             uint64_t limit)
+{
+#if BRAID_DEVICE_CHECKS
+    if (index >= limit) {
+        braid_fail_thread(c, BRAID_DEV_INVALID, wait, -1, (uint32_t)index, limit, index, 0);
+        return 1;
+    }
+#endif
+    (void)c, (void)wait, (void)index, (void)limit;
+    return 0;
+}
+
+#endif
