@@ -64,14 +64,17 @@ struct braid_bootstrap {
 /* Choices at creation. Fill with BRAID_COMM_CONFIG_INIT or braid_comm_config_init, then change fields. Equal on all ranks except
  * `device`. */
 struct braid_comm_config {
-    size_t size;         /* sizeof(struct braid_comm_config) */
-    int device;          /* CUDA device ordinal; -1 = the calling thread's current one */
-    uint32_t signals;    /* signal slots on each rank */
-    uint32_t barriers;   /* barrier slots: one for each CTA that uses barriers at the same time */
-    uint32_t slots;      /* epoch slots */
-    uint64_t timeout_ns; /* bound of one device wait; 0 = BRAID_DEVICE_TIMEOUT_MS, 60 s by default */
-    uint32_t first_epoch;  /* where all 32-bit epochs start; tests set it just below the wrap. Normally 1 */
-    uint32_t allow_partial; /* 0: fail with -EHOSTUNREACH unless all ranks reach each other by memory; 1: see braid_comm_reachable */
+    size_t size;       /* sizeof(struct braid_comm_config) */
+    int device;        /* CUDA device ordinal; -1 = the calling thread's current one */
+    uint32_t signals;  /* signal slots on each rank */
+    uint32_t barriers; /* barrier slots: one for each CTA that uses barriers at the same time */
+    uint32_t slots;    /* epoch slots */
+    uint64_t
+        timeout_ns; /* bound of one device wait; 0 = BRAID_DEVICE_TIMEOUT_MS, 60 s by default */
+    uint32_t
+        first_epoch; /* where all 32-bit epochs start; tests set it just below the wrap. Normally 1 */
+    uint32_t
+        allow_partial; /* 0: fail with -EHOSTUNREACH unless all ranks reach each other by memory; 1: see braid_comm_reachable */
 };
 
 #define BRAID_COMM_CONFIG_INIT                                                                     \
@@ -96,8 +99,8 @@ BRAID_API int braid_comm_create(struct braid_comm **comm_p, const struct braid_b
  * NCCL that made it, or NULL: then the process's global symbols and libnccl.so.2 are searched. -ENOSYS when NCCL is not found.
  * A call waits for NCCL within timeout_ns; after -ETIMEDOUT the ncclComm_t has work that never ended: abort it.
  */
-BRAID_API int braid_comm_create_nccl(struct braid_comm **comm_p, void *nccl_comm, void *nccl_library,
-                                     const struct braid_comm_config *config);
+BRAID_API int braid_comm_create_nccl(struct braid_comm **comm_p, void *nccl_comm,
+                                     void *nccl_library, const struct braid_comm_config *config);
 
 /*
  * Not collective; waits for no peer. Sets the abort word, which ends all device waits of this rank; waits until the GPU is idle,

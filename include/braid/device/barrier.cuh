@@ -64,8 +64,8 @@ BRAID_FN int braid_barrier_hear(const struct braid_devcomm *c, const struct brai
         int peer = braid_team_peer(&c->local, (int)i);
 
         if (i != (uint32_t)c->local.rank && status == 0)
-            status = braid_wait_u32_thread(c, inbox + peer, b->epoch, BRAID_WAIT_BARRIER, peer,
-                                           b->slot);
+            status =
+                braid_wait_u32_thread(c, inbox + peer, b->epoch, BRAID_WAIT_BARRIER, peer, b->slot);
     }
     return status;
 }
@@ -100,8 +100,8 @@ BRAID_FN int braid_barrier_wait_thread(const struct braid_devcomm *c, const stru
 
 BRAID_FN int braid_barrier_wait_warp(const struct braid_devcomm *c, const struct braid_barrier *b)
 {
-    return braid_share_status_warp(
-        c, braid_barrier_hear(c, b, braid_ptx_lane(), BRAID_WARP_THREADS));
+    return braid_share_status_warp(c,
+                                   braid_barrier_hear(c, b, braid_ptx_lane(), BRAID_WARP_THREADS));
 }
 
 BRAID_FN int braid_barrier_wait_cta(const struct braid_devcomm *c, const struct braid_barrier *b)

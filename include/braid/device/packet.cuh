@@ -146,18 +146,18 @@ BRAID_FN int braid_get_packets_warp(const struct braid_devcomm *c, const struct 
                                     int peer, uint64_t offset, void *dst, uint64_t bytes,
                                     uint32_t flag)
 {
-    return braid_share_status_warp(
-        c, braid_get_packets_group(c, w, peer, offset, dst, bytes, flag, braid_ptx_lane(),
-                                   BRAID_WARP_THREADS));
+    return braid_share_status_warp(c,
+                                   braid_get_packets_group(c, w, peer, offset, dst, bytes, flag,
+                                                           braid_ptx_lane(), BRAID_WARP_THREADS));
 }
 
 BRAID_FN int braid_get_packets_cta(const struct braid_devcomm *c, const struct braid_devwin *w,
                                    int peer, uint64_t offset, void *dst, uint64_t bytes,
                                    uint32_t flag)
 {
-    return braid_share_status_cta(
-        c, braid_get_packets_group(c, w, peer, offset, dst, bytes, flag, braid_ptx_thread(),
-                                   braid_ptx_threads()));
+    return braid_share_status_cta(c,
+                                  braid_get_packets_group(c, w, peer, offset, dst, bytes, flag,
+                                                          braid_ptx_thread(), braid_ptx_threads()));
 }
 
 #endif

@@ -21,8 +21,8 @@
  * Reuse:  the destination may be written again only when the peer has said that it has read it (a credit: a signal or tile back,
  *         or a barrier); two buffers used in turn (braid_epoch_parity) let that word travel during the next operation.
  */
-BRAID_FN void braid_put_thread(const struct braid_devcomm *c, const struct braid_devwin *w, int peer,
-                               uint64_t offset, const void *src, uint64_t bytes)
+BRAID_FN void braid_put_thread(const struct braid_devcomm *c, const struct braid_devwin *w,
+                               int peer, uint64_t offset, const void *src, uint64_t bytes)
 {
     (void)c;
     braid_copy_group(braid_window_pointer(w, peer, offset), src, bytes, 0, 1);
@@ -51,8 +51,8 @@ BRAID_FN void braid_put_cta(const struct braid_devcomm *c, const struct braid_de
  *         the group (every _warp and _cta wait ends with it).
  * After:  a thread sees what it has copied itself; others after a barrier of the group.
  */
-BRAID_FN void braid_get_thread(const struct braid_devcomm *c, const struct braid_devwin *w, int peer,
-                               uint64_t offset, void *dst, uint64_t bytes)
+BRAID_FN void braid_get_thread(const struct braid_devcomm *c, const struct braid_devwin *w,
+                               int peer, uint64_t offset, void *dst, uint64_t bytes)
 {
     (void)c;
     braid_copy_group(dst, braid_window_pointer(w, peer, offset), bytes, 0, 1);

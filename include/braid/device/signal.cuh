@@ -47,8 +47,8 @@ BRAID_FN void braid_signal_warp(const struct braid_devcomm *c, int peer, uint32_
         braid_signal_thread(c, peer, signal, op, value);
 }
 
-BRAID_FN void braid_signal_cta(const struct braid_devcomm *c, int peer, uint32_t signal, uint32_t op,
-                               uint64_t value)
+BRAID_FN void braid_signal_cta(const struct braid_devcomm *c, int peer, uint32_t signal,
+                               uint32_t op, uint64_t value)
 {
     braid_ptx_sync_cta();
     if (braid_ptx_thread() == 0)
@@ -182,8 +182,9 @@ BRAID_FN void braid_signal_word_thread(const struct braid_devcomm *c, const stru
     braid_signal_word((uint64_t *)braid_window_pointer(w, peer, offset), op, value);
 }
 
-BRAID_FN void braid_signal_word32_thread(const struct braid_devcomm *c, const struct braid_devwin *w,
-                                         int peer, uint64_t offset, uint32_t op, uint32_t value)
+BRAID_FN void braid_signal_word32_thread(const struct braid_devcomm *c,
+                                         const struct braid_devwin *w, int peer, uint64_t offset,
+                                         uint32_t op, uint32_t value)
 {
     void *word = braid_window_pointer(w, peer, offset);
 

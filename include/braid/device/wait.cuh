@@ -133,7 +133,8 @@ BRAID_FN int braid_share_status_cta(const struct braid_devcomm *c, int status)
     if (any != 0 && status == 0) { /* cold: another thread failed and has recorded why */
         status = braid_failed_thread(c);
         if (status == 0)
-            status = BRAID_DEV_TIMEOUT; /* the recording thread has not stored the sticky word yet */
+            status =
+                BRAID_DEV_TIMEOUT; /* the recording thread has not stored the sticky word yet */
     }
     return status;
 }

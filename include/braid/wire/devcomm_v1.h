@@ -37,13 +37,14 @@ typedef unsigned long long uintptr_t;
 #define BRAID_DEVCOMM_VERSION 1u
 #define BRAID_INLINE_PEERS    8u  /* peers whose window base travels in the kernel's parameters */
 #define BRAID_MAX_RANKS       128 /* ranks of one device communicator */
-#define BRAID_WAIT_POLLS      64  /* a wait looks at the clock and at the abort word once in so many polls */
+#define BRAID_WAIT_POLLS                                                                           \
+    64 /* a wait looks at the clock and at the abort word once in so many polls */
 
 /* What a wait, a barrier or a packet read returns. The values are negative Linux errno numbers. */
-#define BRAID_DEV_OK       0
-#define BRAID_DEV_INVALID  (-22)  /* an argument is out of range (only with BRAID_DEVICE_CHECKS) */
-#define BRAID_DEV_TIMEOUT  (-110) /* the bound passed */
-#define BRAID_DEV_ABORTED  (-125) /* the host set the abort word */
+#define BRAID_DEV_OK      0
+#define BRAID_DEV_INVALID (-22)  /* an argument is out of range (only with BRAID_DEVICE_CHECKS) */
+#define BRAID_DEV_TIMEOUT (-110) /* the bound passed */
+#define BRAID_DEV_ABORTED (-125) /* the host set the abort word */
 
 /* Roads: how a peer is reached. Only the memory road is implemented; the others have their numbers. */
 #define BRAID_ROAD_NONE   0u
@@ -53,11 +54,11 @@ typedef unsigned long long uintptr_t;
 
 /* What a wait was waiting for. */
 #define BRAID_WAIT_NONE    0u
-#define BRAID_WAIT_SIGNAL  1u /* index = signal slot */
-#define BRAID_WAIT_WORD    2u /* index = byte offset in the window / 4 */
-#define BRAID_WAIT_BARRIER 3u /* index = barrier slot, peer = the rank that did not come */
-#define BRAID_WAIT_PACKET  4u /* index = packet */
-#define BRAID_WAIT_TILE    5u /* index = tile */
+#define BRAID_WAIT_SIGNAL  1u  /* index = signal slot */
+#define BRAID_WAIT_WORD    2u  /* index = byte offset in the window / 4 */
+#define BRAID_WAIT_BARRIER 3u  /* index = barrier slot, peer = the rank that did not come */
+#define BRAID_WAIT_PACKET  4u  /* index = packet */
+#define BRAID_WAIT_TILE    5u  /* index = tile */
 #define BRAID_WAIT_USER    16u /* from here on: a kernel author's own waits */
 
 /* How a signal changes its word. */
@@ -81,7 +82,7 @@ BRAID_STATIC_ASSERT(sizeof(struct braid_devcomm_error) == 64, "error record is o
 
 /* Words of this GPU alone, in device memory. */
 struct braid_devcomm_state {
-    int32_t error;  /* sticky: the status of the first failed wait; waits end early once it is set */
+    int32_t error; /* sticky: the status of the first failed wait; waits end early once it is set */
     uint32_t claim; /* taken by the thread that writes the error record */
     uint32_t reserved[30];
 };
@@ -109,8 +110,9 @@ struct braid_devwin {
     uint32_t ranks;
     uint32_t serial; /* number of the window in its communicator, equal on all ranks */
     uint64_t local;  /* this rank's memory */
-    uint64_t table;  /* const uint64_t[ranks] in GPU memory: each rank's base here; 0 = no memory road */
-    uint64_t keys;   /* for the NIC road; 0 now */
+    uint64_t
+        table; /* const uint64_t[ranks] in GPU memory: each rank's base here; 0 = no memory road */
+    uint64_t keys; /* for the NIC road; 0 now */
     uint64_t reserved[3];
     uint64_t base[BRAID_INLINE_PEERS]; /* the first entries of the table */
 };
@@ -128,9 +130,11 @@ struct braid_devcomm {
     uint64_t error;      /* struct braid_devcomm_error in pinned host memory */
     uint64_t state;      /* struct braid_devcomm_state */
 
-    uint64_t signals;        /* uint64_t[signal_count], written by peers; local view */
-    uint64_t consumed;       /* uint64_t[signal_count]: how much of each signal braid_signal_take has consumed */
-    uint64_t barrier_inbox;  /* uint32_t[barrier_count][inbox_stride], written by peers; local view */
+    uint64_t signals; /* uint64_t[signal_count], written by peers; local view */
+    uint64_t
+        consumed; /* uint64_t[signal_count]: how much of each signal braid_signal_take has consumed */
+    uint64_t
+        barrier_inbox; /* uint32_t[barrier_count][inbox_stride], written by peers; local view */
     uint64_t barrier_epochs; /* uint32_t[barrier_count] */
     uint64_t slots;          /* struct braid_devslot[slot_count] */
 
@@ -140,8 +144,9 @@ struct braid_devcomm {
     uint32_t inbox_stride;   /* words a barrier: ranks rounded up to 32 */
     uint32_t signals_offset; /* of the signals in the control window, in bytes */
     uint32_t inbox_offset;   /* of the barrier inboxes in the control window, in bytes */
-    uint32_t sm_count;       /* SMs of this GPU that this rank may fill; less than all when ranks share the GPU */
-    uint32_t roads;          /* bit 1 << BRAID_ROAD_* for every kind that some peer needs */
+    uint32_t
+        sm_count; /* SMs of this GPU that this rank may fill; less than all when ranks share the GPU */
+    uint32_t roads; /* bit 1 << BRAID_ROAD_* for every kind that some peer needs */
 
     uint64_t peers; /* for the NIC and proxy roads; 0 now */
     uint64_t reserved[2];

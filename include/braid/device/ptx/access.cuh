@@ -8,6 +8,8 @@
 #ifndef BRAID_DEVICE_PTX_ACCESS_CUH
 #define BRAID_DEVICE_PTX_ACCESS_CUH
 
+#include "../config.cuh"
+
 /* 16 bytes in two registers pairs. */
 struct braid_vec16 {
     uint64_t lo, hi;

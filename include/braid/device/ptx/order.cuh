@@ -2,6 +2,8 @@
 #ifndef BRAID_DEVICE_PTX_ORDER_CUH
 #define BRAID_DEVICE_PTX_ORDER_CUH
 
+#include "../config.cuh"
+
 /* All earlier accesses of this thread, and those it has observed, before all later ones, for every GPU and the host. */
 BRAID_FN void braid_ptx_fence_sys(void)
 {

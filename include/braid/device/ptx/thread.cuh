@@ -2,6 +2,8 @@
 #ifndef BRAID_DEVICE_PTX_THREAD_CUH
 #define BRAID_DEVICE_PTX_THREAD_CUH
 
+#include "../config.cuh"
+
 BRAID_FN uint32_t braid_ptx_thread(void)
 {
     return threadIdx.x;
