@@ -1,0 +1,21 @@
+/*
+ * What the fake verbs library exports beside libibverbs' own functions, for tests that run in one process with it
+ * (found by dlsym) and for the control program. Any thread.
+ */
+#ifndef FAKEVERBS_FAKEVERBS_H
+#define FAKEVERBS_FAKEVERBS_H
+
+#include <stdint.h>
+
+/* Makes the nth call from now (1 = the next one) that may fail fail with ENOMEM, whichever it is; 0 = none. */
+void fakeverbs_fail_nth(int64_t nth);
+/* Calls that may fail since the last fakeverbs_fail_nth(). */
+int64_t fakeverbs_calls(void);
+/* Contexts, protection domains, regions, completion queues and queue pairs that this process has alive. */
+int64_t fakeverbs_live_objects(void);
+/* One of the counters of this process by name (fabric.h, struct fv_counters); -1 when there is none. */
+int64_t fakeverbs_counter(const char *name);
+/* Sends the event `name` for `device` of this process's node, with the port state that goes with it. 0, or -1. */
+int fakeverbs_event(const char *device, const char *name);
+
+#endif
