@@ -1,0 +1,402 @@
+/*
+ * Scenarios in which something goes wrong: a send that is too large, a peer that dies or leaves, a
+ * close with requests in flight. The plugin must report, in time and on the right side, and must
+ * not touch memory that it gave back.
+ */
+#include "fake_flow.h"
+#include "scenario.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_CONNS 16
+#define POSTS     8
+
+/* One transfer without all the checks of fake_flow, for the progress thread. */
+struct transfer {
+    struct fake_rank *r;
+    struct fake_conn *conns;
+    int count;
+    size_t send_bytes;
+    size_t receive_bytes;
+    int posts; /* messages a connection */
+    bool must_fail;
+    bool stop_early; /* return after a little while, whatever is in flight */
+    _Atomic uint64_t *die_when;
+    struct fake_buffer buffers[MAX_CONNS][POSTS];
+    void *requests[MAX_CONNS][POSTS];
+    bool done[MAX_CONNS][POSTS];
+    int result[MAX_CONNS];
+    uint64_t failed_ns[MAX_CONNS]; /* from the start */
+};
+
+static void reg_job(void *arg)
+{
+    struct transfer *t = arg;
+
+    for (int i = 0; i < t->count; i++)
+        for (int k = 0; k < t->posts; k++) {
+            struct fake_buffer *b = &t->buffers[i][k];
+
+            fake_buffer_make(b, t->conns[i].sends ? t->send_bytes : t->receive_bytes, false);
+            fake_must(t->r, fake_net_reg(&t->r->net, t->conns[i].comm, b->data, b->size, &b->mh),
+                      "regMr");
+            if (t->conns[i].sends)
+                fake_pattern_fill(b->data, b->size, (uint64_t)k);
+        }
+}
+
+static void dereg_job(void *arg)
+{
+    struct transfer *t = arg;
+
+    for (int i = 0; i < t->count; i++)
+        for (int k = 0; k < t->posts; k++) {
+            struct fake_buffer *b = &t->buffers[i][k];
+
+            if (!fake_buffer_intact(b))
+                fake_die(t->r, "bytes in front of a buffer were overwritten");
+            fake_must(t->r, fake_net_dereg(&t->r->net, t->conns[i].comm, b->mh),
+                      "deregMr with requests in flight");
+            fake_buffer_replace(b);
+        }
+}
+
+/* Posts or tests message k; the plugin's result. */
+static int push(struct transfer *t, int i, int k)
+{
+    struct fake_conn *c = &t->conns[i];
+    struct fake_buffer *b = &t->buffers[i][k];
+    void *data = b->data;
+    size_t size = b->size;
+    int sizes = 0;
+    int done = 0;
+    int tag = 5;
+    int result;
+
+    if (!t->requests[i][k]) {
+        if (k > 0 && !t->requests[i][k - 1])
+            return 0;
+        if (c->sends)
+            return fake_net_isend(&t->r->net, c->comm, data, size, tag, b->mh, &t->requests[i][k]);
+        return fake_net_irecv(&t->r->net, c->comm, 1, &data, &size, &tag, &b->mh,
+                              &t->requests[i][k]);
+    }
+    if (t->done[i][k] || (k > 0 && !t->done[i][k - 1]))
+        return 0;
+    result = fake_net_test(&t->r->net, t->requests[i][k], &done, &sizes);
+    t->done[i][k] = done;
+    return result;
+}
+
+static bool settled(const struct transfer *t, int i)
+{
+    return t->result[i] != 0 || t->done[i][t->posts - 1];
+}
+
+static void transfer_job(void *arg)
+{
+    struct transfer *t = arg;
+    uint64_t start = fake_now_ns();
+    int last = 0;
+    int open;
+
+    do {
+        open = 0;
+        for (int i = 0; i < t->count; i++) {
+            for (int k = 0; k < t->posts && !settled(t, i); k++)
+                t->result[i] = push(t, i, k);
+            if (t->result[i] && !t->failed_ns[i])
+                t->failed_ns[i] = fake_now_ns() - start;
+            if (settled(t, i))
+                continue;
+            open++;
+            last = i;
+        }
+        if (t->die_when && t->done[0][1]) {
+            *t->die_when = fake_now_ns();
+            kill(getpid(), SIGKILL);
+        }
+        if (t->stop_early && fake_now_ns() - start > FAKE_NS_PER_S / 20)
+            return;
+        if (open && fake_late(t->r, start))
+            fake_die(t->r, "waited %u s for %s %s rank %d; %d connections are open",
+                     t->r->options->timeout_s,
+                     t->must_fail ? "an error of the connection" : "the end of a transfer",
+                     t->conns[last].sends ? "to" : "from", t->conns[last].peer, open);
+        sched_yield();
+    } while (open);
+}
+
+static void run_transfer(struct transfer *t)
+{
+    fake_worker_run(&t->r->service, reg_job, t);
+    fake_worker_run(&t->r->progress, transfer_job, t);
+}
+
+/* deregMr, new memory in the same place, close: and nobody may have written to it meanwhile. */
+static void end_transfer(struct transfer *t)
+{
+    fake_worker_run(&t->r->service, dereg_job, t);
+    fake_close_all(t->r, t->conns, t->count);
+    fake_sleep_ms(100);
+    for (int i = 0; i < t->count; i++)
+        for (int k = 0; k < t->posts; k++) {
+            if (!fake_buffer_untouched(&t->buffers[i][k]))
+                fake_die(t->r, "memory was written after deregMr (rank %d)", t->conns[i].peer);
+            fake_buffer_free(&t->buffers[i][k]);
+        }
+    free(t);
+}
+
+static struct transfer *make_transfer(struct fake_rank *r, struct fake_conn *conns, int count,
+                                      size_t send_bytes, size_t receive_bytes)
+{
+    struct transfer *t = calloc(1, sizeof(*t));
+
+    t->r = r;
+    t->conns = conns;
+    t->count = count;
+    t->send_bytes = send_bytes;
+    t->receive_bytes = receive_bytes;
+    t->posts = POSTS;
+    return t;
+}
+
+/* A send larger than the receive: an error on both sides, not a byte too far. */
+static void oversize_main(struct fake_rank *r, void *arg)
+{
+    static const size_t pairs[][2] = {
+        {9, 8}, {1000, 999}, {4097, 4096}, {1 << 20, 65536}, {(4 << 20) + 1, 4 << 20}, {64, 0}};
+    struct fake_conn conns[MAX_CONNS];
+
+    (void)arg;
+    fake_rank_load(r);
+    for (size_t p = 0; p < FAKE_COUNT(pairs); p++) {
+        int count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+        struct transfer *t = make_transfer(r, conns, count, pairs[p][0], pairs[p][1]);
+        int warnings = fake_log_warnings;
+
+        t->must_fail = true;
+        fake_connect_all(r, conns, count);
+        run_transfer(t);
+        if (t->result[0] == 0)
+            fake_die(r, "%zu bytes into a receive of %zu: no error on the %s side", pairs[p][0],
+                     pairs[p][1], conns[0].sends ? "sending" : "receiving");
+        fake_say(r, "%zu into %zu: %s after %.1f ms, %d warnings", pairs[p][0], pairs[p][1],
+                 fake_result_name(t->result[0]), (double)t->failed_ns[0] / 1e6,
+                 fake_log_warnings - warnings);
+        fake_barrier(r, 2, "both saw the error");
+        end_transfer(t);
+    }
+    fake_rank_unload(r);
+}
+
+/* Close with requests in flight: arg says what is in flight. */
+enum in_flight { RECEIVES_ONLY, SENDS_ONLY, MID_TRANSFER };
+
+static void inflight_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+
+    (void)arg;
+    fake_rank_load(r);
+    for (int kind = RECEIVES_ONLY; kind <= MID_TRANSFER; kind++) {
+        int count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+        struct transfer *t = make_transfer(r, conns, count, 8 << 20, 8 << 20);
+        bool posts = kind == MID_TRANSFER || conns[0].sends == (kind == SENDS_ONLY);
+
+        t->stop_early = true;
+        t->must_fail = true;
+        fake_connect_all(r, conns, count);
+        if (posts)
+            run_transfer(t);
+        else
+            t->posts = 0;
+        /* Half of the time the two sides close together, else one after the other. */
+        if (kind != MID_TRANSFER)
+            fake_barrier(r, 2, "in flight");
+        end_transfer(t);
+        fake_barrier(r, 2, "closed in flight");
+    }
+    fake_rank_unload(r);
+}
+
+/* The peer closes in good order while this side still waits for it: an error, not a hang. */
+static void left_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+    int count;
+    struct transfer *t;
+
+    (void)arg;
+    fake_rank_load(r);
+    count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_all);
+    t = make_transfer(r, conns, count, 8 << 20, 8 << 20);
+    t->must_fail = true;
+    fake_connect_all(r, conns, count);
+    if (r->rank == 1)
+        t->posts = 0;
+    else
+        run_transfer(t);
+    for (int i = 0; i < count && r->rank == 0; i++)
+        if (!t->result[i])
+            fake_die(r, "the peer closed: no error on the %s side",
+                     conns[i].sends ? "sending" : "receiving");
+    end_transfer(t);
+    fake_barrier(r, 2, "left");
+    fake_rank_unload(r);
+}
+
+/* The last rank is killed in the middle of a transfer; both neighbours must notice. */
+static void killed_main(struct fake_rank *r, void *arg)
+{
+    int ranks = r->options->ranks;
+    struct fake_conn conns[MAX_CONNS];
+    int count;
+    struct transfer *t;
+
+    (void)arg;
+    fake_rank_load(r);
+    count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_all);
+    t = make_transfer(r, conns, count, 8 << 20, 8 << 20);
+    fake_connect_all(r, conns, count);
+    fake_barrier(r, ranks, "before the kill");
+    t->must_fail = true;
+    if (r->rank == ranks - 1)
+        t->die_when = fake_board_word(r, 1);
+    run_transfer(t);
+    for (int i = 0; i < count; i++) {
+        bool with_victim = conns[i].peer == ranks - 1;
+
+        if (with_victim && !t->result[i])
+            fake_die(r, "rank %d was killed: no error on the %s side", conns[i].peer,
+                     conns[i].sends ? "sending" : "receiving");
+        if (!with_victim && t->result[i])
+            fake_die(r, "rank %d lives: %s on the %s side", conns[i].peer,
+                     fake_result_name(t->result[i]), conns[i].sends ? "sending" : "receiving");
+        if (with_victim)
+            fake_say(r, "%s from the killed rank after %.1f ms", fake_result_name(t->result[i]),
+                     (double)t->failed_ns[i] / 1e6);
+    }
+    end_transfer(t);
+    fake_rank_unload(r);
+}
+
+/* A rank that posted its handle and died: connect must end with an error, not wait forever. */
+static void dead_handle_job(void *arg)
+{
+    struct fake_conn *c = arg;
+    uint64_t start = fake_now_ns();
+    int result = 0;
+
+    if (!c->sends) {
+        fake_listen_and_post(c);
+        return;
+    }
+    while (!fake_fetch_handle(c))
+        fake_sleep_ms(1);
+    while (fake_board_word(c->r, 2)[0] == 0)
+        fake_sleep_ms(1);
+    fake_sleep_ms(50);
+    while (result == 0 && !c->comm) {
+        result = fake_net_connect(&c->r->net, c->ctx, c->r->options->device, c->handle, &c->comm);
+        if (fake_late(c->r, start))
+            fake_die(c->r, "connect to a dead rank gave no error in %u s",
+                     c->r->options->timeout_s);
+        fake_sleep_ms(1);
+    }
+    if (c->comm)
+        fake_die(c->r, "connect to a dead rank returned a comm");
+    fake_say(c->r, "connect to a dead rank: %s after %.1f s", fake_result_name(result),
+             (double)(fake_now_ns() - start) / 1e9);
+}
+
+static void dead_handle_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+
+    (void)arg;
+    fake_rank_load(r);
+    fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+    fake_worker_run(&r->service, dead_handle_job, &conns[0]);
+    if (r->rank == 1) {
+        *fake_board_word(r, 2) = 1;
+        kill(getpid(), SIGKILL);
+    }
+    fake_rank_unload(r);
+}
+
+/* Nobody connects: accept must give up by itself. */
+static void lonely_job(void *arg)
+{
+    struct fake_conn *c = arg;
+    uint64_t start = fake_now_ns();
+    int result = 0;
+
+    fake_listen_and_post(c);
+    while (result == 0 && !c->comm) {
+        result = fake_net_accept(&c->r->net, c->listener, &c->comm);
+        if (fake_late(c->r, start))
+            fake_die(c->r, "accept without a peer gave no error in %u s", c->r->options->timeout_s);
+        fake_sleep_ms(1);
+    }
+    fake_say(c->r, "accept without a peer: %s after %.1f s", fake_result_name(result),
+             (double)(fake_now_ns() - start) / 1e9);
+}
+
+static void lonely_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+
+    (void)arg;
+    fake_rank_load(r);
+    if (r->rank == 1) {
+        fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+        fake_worker_run(&r->service, lonely_job, &conns[0]);
+        fake_close_all(r, conns, 1);
+    }
+    fake_barrier(r, 2, "accept gave up");
+    fake_rank_unload(r);
+}
+
+struct error_play {
+    fake_rank_main run;
+    int ranks;
+    unsigned may_die;
+};
+
+static int error_run(const struct fake_options *options, const struct scenario *self)
+{
+    const struct error_play *play = self->data;
+    struct fake_options o = *options;
+
+    o.ranks = play->ranks;
+    o.channels = 1;
+    return fake_ranks_run(&o, play->may_die, play->run, NULL);
+}
+
+static const struct error_play oversize = {oversize_main, 2, 0};
+static const struct error_play inflight = {inflight_main, 2, 0};
+static const struct error_play left = {left_main, 2, 0};
+static const struct error_play killed = {killed_main, 3, 1u << 2};
+static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1};
+static const struct error_play lonely = {lonely_main, 2, 0};
+
+static const struct scenario list[] = {
+    {"oversize", "a send larger than its receive is an error on both sides", error_run, &oversize,
+     false},
+    {"inflight", "close with requests in flight, memory reused at once", error_run, &inflight,
+     false},
+    {"left", "the peer closes while this side waits", error_run, &left, false},
+    {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
+    {"dead-handle", "connect to a rank that died (set the plugin's own bound below --timeout)",
+     error_run, &dead_handle, true},
+    {"lonely", "accept although nobody connects (set the plugin's own bound below --timeout)",
+     error_run, &lonely, true},
+};
+
+const struct scenario_table error_scenarios = {list, FAKE_COUNT(list)};
