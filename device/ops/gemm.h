@@ -1,0 +1,104 @@
+/*
+ * What the gemm_* files share: an operation object and its parts.
+ *   gemm.c        creating, agreeing with the other ranks, destroying, the public calls
+ *   gemm_plan.c   the schedule
+ *   gemm_exec.c   the schedule as stream operations
+ *   gemm_watch.c  the thread that ends late waits
+ *   gemm_tune.c   timing of cuBLASLt's proposals
+ *   gemm_choice.c settings from the profile or the model
+ *   gemm_blas.c, gemm_cuda.c  the libraries, opened at run time
+ * Threading: an object belongs to one thread at a time; `watch` is shared with the watchdog.
+ */
+#ifndef BRAID_DEVICE_OPS_GEMM_H
+#define BRAID_DEVICE_OPS_GEMM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <braid/comm.h>
+#include <braid/gemm_ops.h>
+
+#include "device/ops/gemm_blas.h"
+#include "device/ops/gemm_choice.h"
+#include "device/ops/gemm_cuda.h"
+#include "device/ops/gemm_plan.h"
+
+#define BRAID_GEMM_WORKSPACE ((size_t)32 << 20) /* what cuBLASLt wants on Hopper, a stream */
+
+/* States of the busy word in pinned memory. The GPU writes IDLE and RUNNING, the watchdog turns RUNNING into SEEN. */
+enum { BRAID_GEMM_IDLE = 0, BRAID_GEMM_RUNNING = 1, BRAID_GEMM_SEEN = 2 };
+
+/* What the watchdog needs; lives inside the object, in the watchdog's list from create to destroy. */
+struct braid_gemm_watch {
+    struct braid_gemm_watch *next;
+    const struct braid_gemm_cuda *cuda;
+    CUcontext context;
+    CUstream stream;        /* of the watchdog alone */
+    _Atomic uint32_t *busy; /* pinned host word */
+    CUdeviceptr flags;      /* own flag words */
+    uint32_t flag_count;
+    const struct braid_gemm_program *program;
+    int rank;
+    uint64_t timeout_ns;
+    uint64_t since_ns;  /* when RUNNING was first turned into SEEN */
+    uint32_t *copy;     /* pinned, flag_count words */
+    _Atomic int failed; /* 0, 1 being described, 2 described in error */
+    struct braid_gemm_error error;
+};
+
+/* Pointers of one run. */
+struct braid_gemm_call {
+    const void *x, *w, *send;
+    void *y, *recv;
+    CUstream stream;
+};
+
+struct braid_gemm {
+    struct braid_comm *comm;
+    struct braid_gemm_desc desc; /* settings: the agreed ones */
+    struct braid_gemm_info info;
+    struct braid_gemm_machine on;
+    int rank, ranks;
+    bool bulk;
+    int64_t part; /* rows a rank, of the communication */
+
+    const struct braid_gemm_cuda *cuda;
+    CUcontext context;
+    CUdevice device;
+    CUmodule module;
+    CUfunction copy_kernel, add_kernel;
+
+    struct braid_gemm_program program;
+    int16_t *product; /* of each instruction, -1 none */
+    int whole;        /* product of all rows */
+    struct braid_gemm_blas blas;
+
+    struct braid_window *window;
+    size_t offset[BRAID_GEMM_B_COUNT]; /* of window buffers; the flags are at 0 */
+    CUdeviceptr base[BRAID_MAX_RANKS]; /* the window of each rank */
+    CUdeviceptr stage;
+    CUdeviceptr workspace[4];              /* of each compute lane */
+    CUstream stream[BRAID_GEMM_MAX_LANES]; /* [0] stays NULL: the caller's */
+    CUevent *events;
+    size_t event_count;
+    CUdeviceptr busy; /* the busy word as the GPU sees it */
+    struct braid_gemm_watch watch;
+};
+
+/* Bytes of a row of `buffer`. */
+size_t braid_gemm_row_bytes(const struct braid_gemm *g, int buffer);
+
+/* gemm_exec.c: enqueues the program. `products` false leaves the products out (BULK: the collective alone). */
+int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call, bool products);
+
+/* gemm_watch.c: from add to remove the watchdog looks at the object. Remove waits until it does not any more. */
+int braid_gemm_watch_add(struct braid_gemm_watch *watch);
+void braid_gemm_watch_remove(struct braid_gemm_watch *watch);
+
+/* Makes the context current and undoes it. */
+int braid_gemm_enter(const struct braid_gemm *g);
+void braid_gemm_leave(const struct braid_gemm *g);
+
+#endif

@@ -1,0 +1,146 @@
+/* The model's choices on the shapes that were measured, and the profile file. */
+#include "tests/unit/cmocka_all.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "device/ops/gemm_choice.h"
+
+static const struct braid_gemm_machine two = {.ranks = 2, .arch = 90, .sms = 132, .lt_version = 7};
+
+/* Products alone on one H200, microseconds (rows, n, k). */
+static const struct {
+    int64_t m, n, k;
+    double us;
+} measured[] = {
+    {8192, 14336, 8192, 2676}, {8192, 8192, 14336, 2711}, {8192, 4096, 8192, 710},
+    {8192, 8192, 4096, 755},   {2048, 14336, 8192, 626},  {2048, 8192, 14336, 630},
+    {16384, 2048, 4096, 358},  {16384, 4096, 2048, 375},  {16384, 1024, 8192, 357},
+    {16384, 8192, 1024, 405},  {8192, 1024, 4096, 96},    {8192, 4096, 1024, 106},
+    {512, 14336, 8192, 176},   {512, 8192, 14336, 160},   {128, 14336, 8192, 63},
+    {128, 8192, 14336, 64},
+};
+
+static void test_model_is_near_measured_products(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(measured); i++) {
+        double us = braid_gemm_model_product_us(measured[i].m, measured[i].n, measured[i].k, 132);
+
+        assert_true(us > 0.8 * measured[i].us && us < 1.2 * measured[i].us);
+    }
+}
+
+static int choose(int op, int64_t m, int64_t n, int64_t k, const struct braid_gemm_machine *on)
+{
+    struct braid_gemm_desc desc = {.op = op, .m = m, .n = n, .k = k};
+    struct braid_gemm_settings set, serial = {.method = BRAID_GEMM_SERIAL};
+
+    braid_gemm_model_choose(&desc, on, &set);
+    braid_gemm_settings_complete(op, &serial);
+    assert_true(set.num_splits >= 1 && set.lanes >= 1 && set.own_splits >= 1);
+    assert_true(braid_gemm_model_us(&desc, on, &set) <= braid_gemm_model_us(&desc, on, &serial));
+    return set.method;
+}
+
+static void test_long_products_overlap(void **state)
+{
+    assert_int_equal(choose(BRAID_AG_GEMM, 8192, 14336, 8192, &two), BRAID_GEMM_RING_EXCHANGE);
+    assert_int_equal(choose(BRAID_GEMM_RS, 8192, 8192, 14336, &two), BRAID_GEMM_RING_EXCHANGE);
+    assert_int_equal(choose(BRAID_AG_GEMM, 16384, 1024, 8192, &two), BRAID_GEMM_RING_EXCHANGE);
+    assert_int_equal(choose(BRAID_GEMM_RS, 16384, 8192, 1024, &two), BRAID_GEMM_RING_EXCHANGE);
+}
+
+static void test_decoding_is_serial(void **state)
+{
+    struct braid_gemm_machine one = two;
+
+    for (int64_t m = 16; m <= 128; m *= 2)
+        for (int op = BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++)
+            assert_int_equal(choose(op, m, 8192, 14336, &two), BRAID_GEMM_SERIAL);
+    one.ranks = 1;
+    assert_int_equal(choose(BRAID_AG_GEMM, 8192, 8192, 8192, &one), BRAID_GEMM_SERIAL);
+}
+
+static void test_profile(void **state)
+{
+    char path[] = "/tmp/braid-profile-XXXXXX";
+    int fd = mkstemp(path);
+    struct braid_gemm_desc a = {.op = BRAID_AG_GEMM, .m = 64, .n = 128, .k = 256}, b = a;
+    struct braid_gemm_machine newer = two;
+    struct braid_gemm_settings set = {.method = BRAID_GEMM_PIPELINE,
+                                      .num_splits = 3,
+                                      .lanes = 1,
+                                      .own_splits = 2,
+                                      .algos = {{32, 0, 4}, {16, 1, 2}}},
+                               got;
+
+    assert_true(fd >= 0);
+    close(fd);
+    b.op = BRAID_GEMM_RS;
+    assert_int_equal(braid_gemm_profile_load(path, &a, &two, &got), -ENOENT);
+    assert_int_equal(braid_gemm_profile_store(path, &a, &two, &set), 0);
+    set.num_splits = 5;
+    assert_int_equal(braid_gemm_profile_store(path, &b, &two, &set), 0);
+    set.num_splits = 7;
+    assert_int_equal(braid_gemm_profile_store(path, &a, &two, &set), 0); /* replaces */
+    assert_int_equal(braid_gemm_profile_load(path, &a, &two, &got), 0);
+    assert_memory_equal(&got, &set, sizeof(got));
+    assert_int_equal(braid_gemm_profile_load(path, &b, &two, &got), 0);
+    assert_int_equal(got.num_splits, 5);
+    newer.lt_version++; /* the library's proposals may have other numbers now */
+    assert_int_equal(braid_gemm_profile_load(path, &a, &newer, &got), 0);
+    assert_int_equal(got.num_splits, 7);
+    assert_int_equal(got.algos[0].rows, 0);
+    newer.ranks = 4;
+    assert_int_equal(braid_gemm_profile_load(path, &a, &newer, &got), -ENOENT);
+    unlink(path);
+}
+
+static void test_profile_rows_are_checked(void **state)
+{
+    char path[] = "/tmp/braid-profile-XXXXXX";
+    int fd = mkstemp(path);
+    const char *const good = "gemm op=0 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 :";
+    const char *const bad[] = {
+        "", " method=magic splits=1 lanes=1 taper=0 num_sm=0 margin=0 own=1 lt=7",
+        " method=serial splits=99 lanes=1 taper=0 num_sm=0 margin=0 own=1 lt=7",
+        " method=serial splits=1 lanes=9 taper=0 num_sm=0 margin=0 own=1 lt=7"};
+    struct braid_gemm_desc a = {.op = BRAID_AG_GEMM, .m = 64, .n = 128, .k = 256};
+    struct braid_gemm_settings got;
+
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        FILE *file = fopen(path, "w");
+
+        fprintf(file, "%s%s\n", good, bad[i]);
+        fclose(file);
+        assert_int_equal(braid_gemm_profile_load(path, &a, &two, &got), -EINVAL);
+    }
+    unlink(path);
+}
+
+static void test_method_names(void **state)
+{
+    for (int method = BRAID_GEMM_AUTO; method <= BRAID_GEMM_TILE; method++)
+        assert_int_equal(braid_gemm_method_parse(braid_gemm_method_name(method)), method);
+    assert_int_equal(braid_gemm_method_parse("ring"), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_is_near_measured_products),
+        cmocka_unit_test(test_long_products_overlap),
+        cmocka_unit_test(test_decoding_is_serial),
+        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_profile_rows_are_checked),
+        cmocka_unit_test(test_method_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
