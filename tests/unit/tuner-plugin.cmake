@@ -1,0 +1,5 @@
+braid_unit_test(tuner-plugin/tuner LINKS braid_tuner braid_common)
+foreach(part cost load nccl_model profile profile_set waves)
+  braid_unit_test(tuner-plugin/cost/${part} LINKS braid_tuner braid_common)
+endforeach()
+target_compile_definitions(unit_tuner-plugin_cost_nccl_model PRIVATE BRAID_SHARE="${PROJECT_BINARY_DIR}/share/braid")

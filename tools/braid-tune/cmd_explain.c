@@ -1,0 +1,270 @@
+/*
+ * braid-tune explain: the decisions of the plugin, by the plugin's own code, for any machine and communicator, with the prediction,
+ * NCCL's choice and the lower bound beside them. NCCL's table is made by its restated model, since no NCCL runs here.
+ * Called by: main.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "tools/braid-tune/tune.h"
+#include "tuner-plugin/tuner.h"
+
+static const char usage[] =
+    "braid-tune explain [--profile NAME|FILE] [--ranks N,..] [--nodes N] [--coll NAME,..] [--bytes "
+    "LIST|FROM:TO[:xN]]\n"
+    "                   [--budget CHANNELS] [--overlap] [--all] [--format table|json|csv]\n"
+    "Says what the tuner would choose and why. --all lists every combination with its "
+    "prediction.\n";
+
+enum format { TABLE, JSON, CSV };
+
+struct explain {
+    struct braid_profile *profile;
+    struct braid_tuner_settings settings;
+    enum format format;
+    bool all;
+    int printed;
+};
+
+struct line {
+    struct braid_shape shape;
+    enum braid_coll coll;
+    uint64_t bytes;
+    struct braid_tuner_decision decision;
+    double bound_us;
+    struct braid_prediction part; /* of the chosen one */
+    int nccl_channels;
+};
+
+static double bus_GBps(const struct line *line, double us)
+{
+    double n = line->shape.ranks, factor = 1;
+
+    if (line->coll == BRAID_ALL_REDUCE)
+        factor = 2 * (n - 1) / n;
+    else if (line->coll == BRAID_ALL_GATHER || line->coll == BRAID_REDUCE_SCATTER)
+        factor = (n - 1) / n;
+    return (double)line->bytes * factor / us / 1e3;
+}
+
+static const char *bytes_text(uint64_t bytes, char *buf, size_t buf_bytes)
+{
+    static const char unit[] = " KMGT";
+    int u = 0;
+
+    while (bytes >= 1024 && bytes % 1024 == 0 && u < 4) {
+        bytes /= 1024;
+        u++;
+    }
+    snprintf(buf, buf_bytes, u ? "%llu%c" : "%llu", (unsigned long long)bytes, unit[u]);
+    return buf;
+}
+
+static const char *choice_text(enum braid_algo algo, enum braid_proto proto, int channels,
+                               char *buf, size_t buf_bytes)
+{
+    if (channels)
+        snprintf(buf, buf_bytes, "%s/%s/%d", braid_algo_names[algo], braid_proto_names[proto],
+                 channels);
+    else
+        snprintf(buf, buf_bytes, "%s/%s", braid_algo_names[algo], braid_proto_names[proto]);
+    return buf;
+}
+
+static void print_table(const struct explain *explain, const struct line *line)
+{
+    const struct braid_tuner_decision *d = &line->decision;
+    char size[24], nccl[48], chosen[48];
+
+    if (!explain->printed)
+        printf("%-14s %6s %5s %7s  %-20s %9s  %-20s %9s %6s %8s %9s  %s\n", "collective", "ranks",
+               "nodes", "bytes", "NCCL's choice", "us", "chosen", "us", "gain", "busGB/s",
+               "bound us", "why");
+    printf("%-14s %6d %5d %7s  %-20s %9.1f  %-20s %9.1f %6.2f %8.1f %9.1f  %s; waits for %s\n",
+           braid_coll_names[line->coll], line->shape.ranks, line->shape.nodes,
+           bytes_text(line->bytes, size, sizeof(size)),
+           choice_text(d->nccl_algo, d->nccl_proto, line->nccl_channels, nccl, sizeof(nccl)),
+           (double)d->nccl_us, choice_text(d->algo, d->proto, d->channels, chosen, sizeof(chosen)),
+           (double)d->us, (double)(d->nccl_us / d->us), bus_GBps(line, d->us), line->bound_us,
+           braid_tuner_reasons[d->reason],
+           line->part.latency_us > line->part.transfer_us + line->part.fill_us
+               ? "latency"
+               : braid_resource_names[line->part.limit]);
+}
+
+static void print_json(const struct explain *explain, const struct line *line)
+{
+    const struct braid_tuner_decision *d = &line->decision;
+
+    printf(
+        "%s\n {\"collective\": \"%s\", \"ranks\": %d, \"nodes\": %d, \"bytes\": %llu, "
+        "\"nccl\": {\"algorithm\": \"%s\", \"protocol\": \"%s\", \"channels\": %d, \"us\": %.3f}, "
+        "\"chosen\": {\"algorithm\": \"%s\", \"protocol\": \"%s\", \"channels\": %d, \"us\": "
+        "%.3f}, "
+        "\"latency_us\": %.3f, \"transfer_us\": %.3f, \"fill_us\": %.3f, \"limit\": \"%s\", "
+        "\"bus_GBps\": %.3f, \"bound_us\": %.3f, \"why\": \"%s\"}",
+        explain->printed ? "," : "[", braid_coll_names[line->coll], line->shape.ranks,
+        line->shape.nodes, (unsigned long long)line->bytes, braid_algo_names[d->nccl_algo],
+        braid_proto_names[d->nccl_proto], line->nccl_channels, (double)d->nccl_us,
+        braid_algo_names[d->algo], braid_proto_names[d->proto], d->channels, (double)d->us,
+        line->part.latency_us, line->part.transfer_us, line->part.fill_us,
+        braid_resource_names[line->part.limit], bus_GBps(line, d->us), line->bound_us,
+        braid_tuner_reasons[d->reason]);
+}
+
+static void print_csv(const struct explain *explain, const struct line *line)
+{
+    const struct braid_tuner_decision *d = &line->decision;
+
+    if (!explain->printed)
+        printf("coll,ranks,nodes,bytes,nccl_algo,nccl_proto,nccl_channels,nccl_us,algo,proto,"
+               "channels,us,bus_GBps,bound_us,why\n");
+    printf("%s,%d,%d,%llu,%s,%s,%d,%.3f,%s,%s,%d,%.3f,%.3f,%.3f,%s\n", braid_coll_names[line->coll],
+           line->shape.ranks, line->shape.nodes, (unsigned long long)line->bytes,
+           braid_algo_names[d->nccl_algo], braid_proto_names[d->nccl_proto], line->nccl_channels,
+           (double)d->nccl_us, braid_algo_names[d->algo], braid_proto_names[d->proto], d->channels,
+           (double)d->us, bus_GBps(line, d->us), line->bound_us, braid_tuner_reasons[d->reason]);
+}
+
+/* The table that NCCL would pass, by its restated model. Returns how many entries are usable. */
+static int nccl_table(const struct braid_profile *profile, const struct braid_shape *shape,
+                      enum braid_coll coll, uint64_t bytes, float *table)
+{
+    int usable = 0;
+
+    for (int a = 0; a < BRAID_ALGOS; a++) {
+        for (int p = 0; p < BRAID_PROTOS; p++) {
+            double us = braid_nccl_predict(profile, shape, coll, (double)bytes, (enum braid_algo)a,
+                                           (enum braid_proto)p);
+
+            table[a * BRAID_PROTOS + p] = us == us ? (float)us : -1;
+            usable += us == us;
+        }
+    }
+    return usable;
+}
+
+static void print_all(const struct explain *explain, const struct line *line)
+{
+    for (int a = 0; a < BRAID_ALGOS; a++) {
+        for (int p = 0; p < BRAID_PROTOS; p++) {
+            enum braid_algo algo = (enum braid_algo)a;
+            enum braid_proto proto = (enum braid_proto)p;
+            double nccl = braid_nccl_predict(explain->profile, &line->shape, line->coll,
+                                             (double)line->bytes, algo, proto);
+            struct braid_prediction mine =
+                braid_cost_predict(explain->profile, &line->shape, line->coll, (double)line->bytes,
+                                   algo, proto, explain->settings.sm_budget, 0);
+
+            if (braid_kind_valid(line->coll, algo, proto) && mine.us == mine.us)
+                printf("    %-14s %-7s %4d channels %10.1f us = latency %.1f + transfer %.1f + "
+                       "fill %.1f"
+                       " (%s); NCCL's model %.1f\n",
+                       braid_algo_names[a], braid_proto_names[p],
+                       braid_nccl_channels(explain->profile, &line->shape, (double)line->bytes,
+                                           algo, proto),
+                       mine.us, mine.latency_us, mine.transfer_us, mine.fill_us,
+                       braid_resource_names[mine.limit], nccl);
+        }
+    }
+}
+
+static void explain_one(struct explain *explain, const struct braid_tuner *tuner, struct line *line)
+{
+    float table[BRAID_ALGOS * BRAID_PROTOS];
+    struct braid_tuner_call call = {line->coll, line->bytes, 1,           false,
+                                    table,      BRAID_ALGOS, BRAID_PROTOS};
+    struct braid_tuner_decision *d = &line->decision;
+
+    if (!nccl_table(explain->profile, &line->shape, line->coll, line->bytes, table))
+        return;
+    braid_tuner_decide(tuner, &call, d);
+    line->nccl_channels = braid_nccl_channels(explain->profile, &line->shape, (double)line->bytes,
+                                              d->nccl_algo, d->nccl_proto);
+    line->part = braid_cost_predict(explain->profile, &line->shape, line->coll, (double)line->bytes,
+                                    d->algo, d->proto, d->channels, 0);
+    line->bound_us =
+        braid_cost_bound_us(explain->profile, &line->shape, line->coll, (double)line->bytes);
+    if (explain->format == TABLE)
+        print_table(explain, line);
+    else if (explain->format == JSON)
+        print_json(explain, line);
+    else
+        print_csv(explain, line);
+    explain->printed++;
+    if (explain->all && explain->format == TABLE)
+        print_all(explain, line);
+}
+
+static int explain_shape(struct explain *explain, int ranks, int nodes, const char *colls,
+                         const uint64_t *sizes, int count)
+{
+    struct braid_shape shape = braid_shape_make((size_t)ranks, (size_t)nodes);
+    struct braid_tuner *tuner;
+
+    if (braid_tuner_create(explain->profile, &shape, &explain->settings, &tuner))
+        return 1;
+    while (*colls) {
+        size_t length = strcspn(colls, ",");
+        char word[32];
+        int coll;
+
+        snprintf(word, sizeof(word), "%.*s", (int)length, colls);
+        coll = braid_kind_find(braid_coll_names, BRAID_COLLS, word);
+        if (coll < 0) {
+            fprintf(stderr, "braid-tune: unknown collective '%s'\n", word);
+            braid_tuner_destroy(tuner);
+            return 1;
+        }
+        for (int i = 0; i < count; i++) {
+            struct line line = {.shape = shape, .coll = (enum braid_coll)coll, .bytes = sizes[i]};
+
+            explain_one(explain, tuner, &line);
+        }
+        colls += length + (colls[length] == ',');
+    }
+    braid_tuner_destroy(tuner);
+    return 0;
+}
+
+int cmd_explain(int argc, char **argv)
+{
+    const char *profile = "generic", *ranks_text = "8", *nodes_text = "1", *bytes_text_ = "1K:1G";
+    const char *colls = "all_reduce,all_gather,reduce_scatter", *budget = "0", *format = "table";
+    struct explain explain = {.settings = {.overlap_ratio = 0.025, .channel_ceiling = 64}};
+    const struct tune_option options[] = {
+        {"--profile", &profile, NULL},   {"--ranks", &ranks_text, NULL},
+        {"--nodes", &nodes_text, NULL},  {"--coll", &colls, NULL},
+        {"--bytes", &bytes_text_, NULL}, {"--budget", &budget, NULL},
+        {"--format", &format, NULL},     {"--overlap", NULL, &explain.settings.overlap},
+        {"--all", NULL, &explain.all}};
+    uint64_t sizes[64];
+    int ranks[64], rank_count, nodes, count, rc = 2;
+
+    if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    count = tune_sizes(bytes_text_, sizes, ARRAY_SIZE(sizes));
+    rank_count = tune_numbers(ranks_text, ranks, ARRAY_SIZE(ranks));
+    if (count < 1 || rank_count < 1 || tune_numbers(nodes_text, &nodes, 1) != 1 ||
+        (strcmp(budget, "0") && tune_numbers(budget, &explain.settings.sm_budget, 1) != 1) ||
+        explain.settings.sm_budget > 64) {
+        fprintf(stderr, "braid-tune: --bytes, --ranks, --nodes or --budget is not understood\n%s",
+                usage);
+        return 2;
+    }
+    explain.format = !strcmp(format, "json") ? JSON : !strcmp(format, "csv") ? CSV : TABLE;
+    explain.profile = malloc(sizeof(*explain.profile));
+    if (explain.profile && !tune_profile(profile, explain.profile)) {
+        rc = 0;
+        for (int i = 0; i < rank_count && !rc; i++)
+            rc = explain_shape(&explain, ranks[i], nodes, colls, sizes, count);
+        if (explain.format == JSON)
+            printf(explain.printed ? "\n]\n" : "[]\n");
+    }
+    free(explain.profile);
+    return rc;
+}

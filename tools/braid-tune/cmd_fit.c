@@ -1,0 +1,71 @@
+/*
+ * braid-tune fit: a profile from a sweep. Called by: main.c.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "tools/braid-tune/fit.h"
+#include "tools/braid-tune/tune.h"
+
+static const char usage[] = "braid-tune fit SWEEP [--out FILE] [--name NAME] [--base PROFILE] "
+                            "[--sizes all|even|odd] [--guard TIMES_NOISE]\n"
+                            "Fits a profile to a sweep file. --sizes even uses every second size "
+                            "only and reports the error on the others.\n";
+
+int cmd_fit(int argc, char **argv)
+{
+    const char *out_path = NULL, *name = "calibrated", *base_name = NULL, *sizes = "all";
+    const char *guard = "1", *path = NULL;
+    const struct tune_option options[] = {{"--out", &out_path, NULL},
+                                          {"--name", &name, NULL},
+                                          {"--base", &base_name, NULL},
+                                          {"--sizes", &sizes, NULL},
+                                          {"--guard", &guard, NULL}};
+    struct braid_profile *two = calloc(2, sizeof(*two));
+    struct fit_options fit = {-1, 1};
+    struct fit_result result;
+    struct sweep sweep = {0};
+    const char *slash;
+    char why[256], include[128];
+    FILE *out = stdout;
+    int rc = 1;
+
+    if (!two || tune_options(argc, argv, options, ARRAY_SIZE(options), &path, 1) != 1) {
+        fputs(usage, stderr);
+        goto out;
+    }
+    fit.parity = !strcmp(sizes, "even") ? 0 : !strcmp(sizes, "odd") ? 1 : -1;
+    fit.guard_noise = atof(guard);
+    if (sweep_read(path, &sweep, why, sizeof(why))) {
+        fprintf(stderr, "braid-tune: %s\n", why);
+        goto out;
+    }
+    if (!base_name)
+        base_name = strcmp(sweep.net, "socket") ? "generic" : "generic-socket";
+    if (tune_profile(base_name, &two[0]))
+        goto out;
+    two[1] = two[0];
+    if (fit_profile(&sweep, &fit, &two[1], &result))
+        goto out;
+    if (out_path && !(out = fopen(out_path, "we"))) {
+        fprintf(stderr, "braid-tune: %s: %s\n", out_path, strerror(errno));
+        goto out;
+    }
+    slash = strrchr(two[0].path, '/');
+    snprintf(include, sizeof(include), "%.127s", slash ? slash + 1 : two[0].path);
+    rc = fit_write(out, name, include, &sweep, &two[0], &two[1], &result, path) ? 1 : 0;
+    fprintf(stderr,
+            "fitted %d rows, rms %.1f %%; held out %d rows, rms %.1f %%; noise between equal "
+            "configurations %.1f %% (%d pairs)\n",
+            result.used, 100 * result.fit_error, result.held_out, 100 * result.held_out_error,
+            100 * result.noise, result.pairs);
+    if (out != stdout && fclose(out))
+        rc = 1;
+out:
+    sweep_free(&sweep);
+    free(two);
+    return rc;
+}

@@ -1,0 +1,38 @@
+/*
+ * Fitting a profile to a sweep: start, cost of a channel, rate of a channel, reachable rate and size corrections of every
+ * combination measured, and the noise between communicators. Uses libm; runs in tools only, never where ranks must agree.
+ */
+#ifndef BRAID_TUNE_FIT_H
+#define BRAID_TUNE_FIT_H
+
+#include <stdio.h>
+
+#include "tools/braid-tune/sweep.h"
+#include "tuner-plugin/cost/cost.h"
+
+struct fit_options {
+    int parity; /* -1 all sizes; 0 or 1: only every second size, for judging on the others */
+    double guard_noise; /* guard = this many times the noise */
+};
+
+struct fit_result {
+    double fit_error;      /* rms of ln(predicted / measured) over the sizes used */
+    double held_out_error; /* over the sizes left out; NaN if none */
+    double noise;          /* rms of ln between equal configurations */
+    int used, held_out, pairs;
+};
+
+/* Fits into `profile`, which holds the starting point (an included generic profile). Returns 0 or a negative errno. */
+int fit_profile(const struct sweep *sweep, const struct fit_options *options,
+                struct braid_profile *profile, struct fit_result *result);
+
+/* Writes what differs between `base` and `profile` as a profile file that includes `include`. */
+int fit_write(FILE *out, const char *name, const char *include, const struct sweep *sweep,
+              const struct braid_profile *base, const struct braid_profile *profile,
+              const struct fit_result *result, const char *sweep_path);
+
+/* The channels that NCCL really used when `forced` (0 = its own count) were asked for. */
+int fit_effective_channels(const struct braid_profile *profile, const struct braid_shape *shape,
+                           const struct sweep_row *row, int own);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * braid-tune: what the tuner would do and why, profiles compared, fitted and measured. Dispatches to the cmd_*.c files.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "tools/braid-tune/tune.h"
+
+static const struct {
+    const char *name, *help;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"explain",
+     "what would be chosen, why, and beside it NCCL's choice and the bound; no GPU needed",
+     cmd_explain},
+    {"diff", "what two profiles say differently, and where they decide differently", cmd_diff},
+    {"fit", "a profile from a sweep file", cmd_fit},
+    {"waves", "channels that cost a GEMM no extra wave", cmd_waves},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(commands); i++) {
+        if (!strcmp(argv[1], commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    printf("usage: braid-tune COMMAND ...\n");
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    return argc > 1 && strcmp(argv[1], "--help") && strcmp(argv[1], "help") ? 2 : 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * What the sub-commands of braid-tune share: options, lists, finding a profile. Single-threaded program.
+ */
+#ifndef BRAID_TUNE_H
+#define BRAID_TUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tuner-plugin/cost/profile.h"
+
+/* One command-line option: "--name VALUE", or "--name" when value_p is NULL. */
+struct tune_option {
+    const char *name;
+    const char **value_p;
+    bool *flag_p;
+};
+
+/*
+ * Reads options and up to `max` other words. Returns the number of words, or -1 after saying what is wrong.
+ */
+int tune_options(int argc, char **argv, const struct tune_option *options, size_t count,
+                 const char **words, int max);
+
+/* "1K,4M", or "1K:1G" (from, to, four times the last each) or "1K:1G:x2". Returns the count or -1. */
+int tune_sizes(const char *text, uint64_t *sizes, int max);
+
+/* "8,16" into numbers. Returns the count or -1. */
+int tune_numbers(const char *text, int *numbers, int max);
+
+/* A profile by path or by name in the profile folders. Returns 0, or -1 after saying what is wrong. */
+int tune_profile(const char *name, struct braid_profile *profile);
+
+int cmd_explain(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
+int cmd_fit(int argc, char **argv);
+int cmd_waves(int argc, char **argv);
+
+#endif

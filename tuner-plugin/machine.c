@@ -1,0 +1,132 @@
+/*
+ * The machine key and the profile folders. Reads the driver's files and sysfs, a few dozen small files. No state, any thread.
+ * Called by: tuner_setup.c, tools/braid-tune.
+ */
+#include "tuner-plugin/machine.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/param.h"
+
+#define GPU_DIR "/proc/driver/nvidia/gpus"
+#define IB_DIR  "/sys/class/infiniband"
+
+/* "NVIDIA H100 80GB HBM3" becomes "h100": the first word that holds a digit, up to a dash. */
+static void model_word(const char *line, char *model, size_t model_bytes)
+{
+    while (*line) {
+        size_t length = strcspn(line, " \t\n-"), i;
+
+        for (i = 0; i < length && !isdigit((unsigned char)line[i]); i++)
+            ;
+        if (length && i < length && length < model_bytes) {
+            for (i = 0; i < length; i++)
+                model[i] = (char)tolower((unsigned char)line[i]);
+            model[length] = 0;
+            return;
+        }
+        line += length + (line[length] != 0);
+    }
+}
+
+static void read_model(const char *bus, char *model, size_t model_bytes)
+{
+    char path[300], line[256];
+    FILE *file;
+
+    snprintf(path, sizeof(path), GPU_DIR "/%.200s/information", bus);
+    file = fopen(path, "re");
+    if (!file)
+        return;
+    while (fgets(line, sizeof(line), file)) {
+        if (!strncmp(line, "Model:", 6)) {
+            model_word(line + 6, model, model_bytes);
+            break;
+        }
+    }
+    fclose(file);
+}
+
+static void read_gpu(char *model, size_t model_bytes)
+{
+    DIR *dir = opendir(GPU_DIR);
+    struct dirent *entry;
+
+    if (!dir)
+        return;
+    while (!model[0] && (entry = readdir(dir))) {
+        if (entry->d_name[0] != '.')
+            read_model(entry->d_name, model, model_bytes);
+    }
+    closedir(dir);
+}
+
+/* "InfiniBand" or "Ethernet" (RoCE), as the port says; no RDMA device at all means sockets. */
+static void read_net(char *net, size_t net_bytes)
+{
+    DIR *dir = opendir(IB_DIR);
+    struct dirent *entry;
+
+    snprintf(net, net_bytes, "socket");
+    if (!dir)
+        return;
+    while ((entry = readdir(dir))) {
+        char path[300], line[32] = "";
+        FILE *file;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), IB_DIR "/%.200s/ports/1/link_layer", entry->d_name);
+        file = fopen(path, "re");
+        if (!file)
+            continue;
+        if (fgets(line, sizeof(line), file))
+            snprintf(net, net_bytes, "%s", strncmp(line, "Inf", 3) ? "roce" : "ib");
+        fclose(file);
+        break;
+    }
+    closedir(dir);
+}
+
+void braid_machine_key_read(struct braid_machine_key *key)
+{
+    memset(key, 0, sizeof(*key));
+    read_gpu(key->gpu, sizeof(key->gpu));
+    read_net(key->net, sizeof(key->net));
+}
+
+static void append_dir(char *dirs, size_t dirs_bytes, const char *base, const char *rest)
+{
+    size_t used = strlen(dirs);
+
+    if (base[0])
+        snprintf(dirs + used, dirs_bytes - used, "%s%s%s", used ? ":" : "", base, rest);
+}
+
+char *braid_profile_dirs(char *dirs, size_t dirs_bytes)
+{
+    char user[PATH_MAX] = "", buf[4096], here[PATH_MAX] = "";
+    struct passwd entry, *found = NULL;
+    Dl_info info;
+    char *slash;
+
+    snprintf(dirs, dirs_bytes, "%s", braid_param_str(BRAID_P_PROFILE_DIRS));
+    if (!getpwuid_r(geteuid(), &entry, buf, sizeof(buf), &found) && found)
+        snprintf(user, sizeof(user), "%s", entry.pw_dir);
+    append_dir(dirs, dirs_bytes, user, "/.local/share/braid/profiles");
+    if (dladdr((void *)braid_profile_dirs, &info) && info.dli_fname &&
+        realpath(info.dli_fname, here) && (slash = strrchr(here, '/'))) {
+        *slash = 0;
+        /* <prefix>/lib/x.so and <prefix>/bin/x, and <prefix>/lib/<triplet>/x.so as on Debian. */
+        append_dir(dirs, dirs_bytes, here, "/../share/braid/profiles");
+        append_dir(dirs, dirs_bytes, here, "/../../share/braid/profiles");
+    }
+    return dirs;
+}
