@@ -58,7 +58,7 @@ static void collapse_bridges(struct braid_topo *topo, bool *gone)
 {
     for (bool again = true; again;) {
         again = false;
-        for (int i = 0; i < topo->object_count; i++) {
+        for (int i = topo->object_count - 1; i >= 0; i--) { /* children first */
             int children, child;
 
             if (gone[i] || topo->objects[i].type != BRAID_TOPO_BRIDGE)

@@ -193,6 +193,8 @@ static void print_summary(const struct braid_topo *topo, const struct braid_topo
 {
     char text[24];
 
+    if (s->gpus_per_node == 0)
+        return;
     fprintf(out, "paths: GPU to GPU %s at worst", braid_topo_path_name(s->gpu_gpu_path));
     if (s->nics_per_node > 0)
         fprintf(out, ", GPU to its NIC %s at worst", braid_topo_path_name(s->gpu_nic_path));

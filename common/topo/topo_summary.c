@@ -177,8 +177,9 @@ static void make_key(const struct braid_topo *topo, struct braid_topo_summary *o
     if (topo->nvlink_domain > gpus)
         append(out, "-dom%d", topo->nvlink_domain);
     if (out->nics_per_node > 0)
-        append(out, "-%s%dx%ld", out->net_kind[0] != '\0' ? out->net_kind : "nic",
-               out->nics_per_node, lround(out->nic_GBps * 8));
+        append(out, "-%s%d", out->net_kind[0] != '\0' ? out->net_kind : "nic", out->nics_per_node);
+    if (out->nic_GBps > 0)
+        append(out, "x%ld", lround(out->nic_GBps * 8));
     if (out->rails != out->nics_per_node)
         append(out, "-rails%d", out->rails);
     if (gpus > 0) {

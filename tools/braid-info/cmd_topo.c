@@ -2,19 +2,22 @@
  * braid-info topo: a machine as a tree or as JSON, from this machine, a file or a one-line description; and the same machine as
  * NCCL's topology file or as a capture. Prints one line to stderr for an input that cannot be read.
  */
+#include "common/clock.h"
 #include "common/topo/topo.h"
+#include "common/util.h"
 #include "tools/braid-info/info.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct options {
     const char *synthetic, *hwloc_xml, *nccl_xml, *replay;
     const char *write_nccl_xml, *capture;
     struct braid_topo_live live;
-    bool json, resources, quiet;
+    bool json, resources, time;
 };
 
 static const char usage[] =
@@ -34,7 +37,8 @@ static const char usage[] =
     "elsewhere\n"
     "  --sysfs DIR          live: read DIR instead of /sys\n"
     "  --nvml FILE          live: open FILE instead of libnvidia-ml.so.1\n"
-    "  --no-nvml, --hwloc   live: leave NVML out, ask hwloc too\n";
+    "  --no-nvml, --hwloc   live: leave NVML out, ask hwloc too\n"
+    "  --time               load 21 times and print how long it took instead of the machine\n";
 
 static int fail(const char *what, const char *cause)
 {
@@ -65,7 +69,7 @@ static int parse(int argc, char **argv, struct options *o)
 
     o->live.use = BRAID_TOPO_USE_SYSFS | BRAID_TOPO_USE_NVML;
     for (int i = 1; i < argc; i++) {
-        size_t v = 0, count = sizeof(valued) / sizeof(valued[0]);
+        size_t v = 0, count = ARRAY_SIZE(valued);
 
         while (v < count && strcmp(argv[i], valued[v].name) != 0)
             v++;
@@ -78,6 +82,8 @@ static int parse(int argc, char **argv, struct options *o)
             o->json = true;
         } else if (strcmp(argv[i], "--resources") == 0) {
             o->resources = true;
+        } else if (strcmp(argv[i], "--time") == 0) {
+            o->time = true;
         } else if (strcmp(argv[i], "--no-nvml") == 0) {
             o->live.use &= ~(unsigned)BRAID_TOPO_USE_NVML;
         } else if (strcmp(argv[i], "--hwloc") == 0) {
@@ -111,7 +117,7 @@ static int load(const struct options *o, struct braid_topo **topo)
         rc = braid_topo_load_capture(o->replay, topo, &error);
     else
         rc = braid_topo_load_live(&o->live, topo, notes, sizeof(notes), &error);
-    if (notes[0] != '\0')
+    if (notes[0] != '\0' && !o->time)
         fputs(notes, stderr);
     if (rc != 0)
         fprintf(stderr, "braid-info topo: %s\n",
@@ -181,6 +187,36 @@ static int show(const struct options *o, const struct braid_topo *topo)
     return rc;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* What a plugin pays at init: loading and summarising, the first time and the median of later ones. */
+static int time_load(const struct options *o)
+{
+    uint64_t ns[21], first;
+
+    for (size_t i = 0; i < ARRAY_SIZE(ns); i++) {
+        uint64_t start = braid_now_ns();
+        struct braid_topo_summary summary;
+        struct braid_topo *topo;
+
+        if (load(o, &topo) != 0)
+            return INFO_FAILED;
+        braid_topo_summarise(topo, &summary);
+        ns[i] = braid_now_ns() - start;
+        braid_topo_destroy(topo);
+    }
+    first = ns[0];
+    qsort(ns, ARRAY_SIZE(ns), sizeof(ns[0]), by_value);
+    printf("load and summary: first %.3f ms, median %.3f ms, fastest %.3f ms\n",
+           (double)first / 1e6, (double)ns[ARRAY_SIZE(ns) / 2] / 1e6, (double)ns[0] / 1e6);
+    return INFO_OK;
+}
+
 static int run_topo(int argc, char **argv)
 {
     struct options options = {0};
@@ -193,6 +229,8 @@ static int run_topo(int argc, char **argv)
         return rc;
     if (options.capture != NULL && strcmp(options.capture, "-") == 0)
         return INFO_OK;
+    if (options.time)
+        return time_load(&options);
     if (load(&options, &topo) != 0)
         return INFO_FAILED;
     rc = show(&options, topo);
