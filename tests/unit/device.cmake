@@ -1,2 +1,26 @@
+# Device library: what can be checked without a GPU, on a fake CUDA driver (device/fake_cuda.c).
+add_library(fake_cuda SHARED device/fake_cuda.c)
+target_include_directories(fake_cuda PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(fake_cuda PRIVATE braid_options Threads::Threads)
+set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake_cuda)
+
+braid_unit_test(device/host LINKS braid_device_host fake_cuda)
+set_target_properties(unit_device_host PROPERTIES ENABLE_EXPORTS ON) # it plays NCCL, too
+braid_library(host_grid SOURCES device/host_grid.c LINKS Threads::Threads)
+braid_unit_test(device/arith)
+braid_unit_test(device/protocol LINKS braid_device_host fake_cuda host_grid)
+
+# The mutant without releases: ThreadSanitizer must find races in it, or the test above would prove nothing.
+if(BRAID_SANITIZE STREQUAL "thread")
+  braid_program(unit_device_protocol_mutant SOURCES device/protocol_test.c
+    LINKS braid_device_host fake_cuda host_grid cmocka)
+  target_compile_definitions(unit_device_protocol_mutant PRIVATE BRAID_TESTS_NO_RELEASE)
+  set_target_properties(unit_device_protocol_mutant PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+  braid_test(unit/device/protocol_mutant LABELS unit COMMAND unit_device_protocol_mutant)
+  set_tests_properties(unit/device/protocol_mutant PROPERTIES WILL_FAIL ON)
+endif()
+
+# Operators.
 braid_unit_test(device/ops/gemm_choice LINKS braid_gemm_plan)
 braid_unit_test(device/ops/gemm_plan LINKS braid_gemm_plan)
