@@ -1,0 +1,601 @@
+/*
+ * Real NCCL as two ranks that pose as two nodes, so that every byte goes through a net plugin.
+ *   check   Braid only: every collective over sizes from 0 elements to 256 MiB, results compared with the host's, communicators
+ *           made and destroyed twice; fails unless NCCL's own log says that it uses the network Braid
+ *   bench   Braid beside NCCL's own sockets (default and six settings by hand), all processes alive at once and taking turns;
+ *           writes one JSON row a case
+ * The parent has no CUDA and no NCCL in it. Every answer of a rank is waited for with a bound; who is late is named and
+ * everything is ended. The two ranks use GPU 0 and 1, or one GPU (then under MPS: tests/gpu/run_nccl_sockets.sh).
+ */
+#include "nccl_sockets.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_ROUNDS 11
+#define MAX_CASES  32
+
+const char *const operation_names[OPERATIONS] = {
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv"};
+
+/* A way to communicate: two processes and their environment. */
+struct transport {
+    const char *name;
+    const char *threads; /* of NCCL's sockets, NULL: its default */
+    const char *sockets;
+    int braid;
+    pid_t pids[RANKS];
+    int fds[RANKS];
+    char logs[RANKS][512];
+};
+
+static struct transport transports[] = {{"braid", NULL, NULL, 1, {0}, {-1, -1}, {"", ""}},
+                                        {"default", NULL, NULL, 0, {0}, {-1, -1}, {"", ""}},
+                                        {"1x1", "1", "1", 0, {0}, {-1, -1}, {"", ""}},
+                                        {"2x4", "2", "4", 0, {0}, {-1, -1}, {"", ""}},
+                                        {"4x4", "4", "4", 0, {0}, {-1, -1}, {"", ""}},
+                                        {"8x4", "8", "4", 0, {0}, {-1, -1}, {"", ""}},
+                                        {"4x8", "4", "8", 0, {0}, {-1, -1}, {"", ""}},
+                                        {"8x8", "8", "8", 0, {0}, {-1, -1}, {"", ""}}};
+#define TRANSPORTS (int)(sizeof(transports) / sizeof(transports[0]))
+#define DEFAULT    1
+#define FIRST_HAND 2
+
+struct bench_case {
+    int op;
+    uint64_t bytes;
+    int iterations;
+    int rounds;
+    double us[TRANSPORTS][MAX_ROUNDS];
+    double cpu[TRANSPORTS][MAX_ROUNDS];
+};
+
+static struct {
+    const char *program;
+    const char *plugin;
+    const char *folder; /* for NCCL's logs and the rows */
+    double seconds;     /* budget of the benchmark rounds */
+    uint64_t max_bytes;
+    int answer_s;
+    int nccl_version;
+    int gpus;
+    char gpu[256];
+    double tcp_GBps;
+    double pcie_GBps;
+} run = {.plugin = "build/dev/lib/libnccl-net-braid.so",
+         .folder = "build/gpu-results",
+         .seconds = 100,
+         .max_bytes = (uint64_t)512 << 20,
+         .answer_s = 60};
+
+static double now_s(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static void end_all(void)
+{
+    for (int t = 0; t < TRANSPORTS; t++)
+        for (int r = 0; r < RANKS; r++)
+            if (transports[t].pids[r] > 0) {
+                kill(transports[t].pids[r], SIGKILL);
+                waitpid(transports[t].pids[r], NULL, 0);
+                transports[t].pids[r] = 0;
+            }
+}
+
+static void on_signal(int number)
+{
+    end_all();
+    _exit(128 + number);
+}
+
+/* The last lines of a rank's NCCL log, for a person who has to find out why. */
+static void show_log(const char *path)
+{
+    char line[600];
+    char last[12][600] = {{0}};
+    int count = 0;
+    FILE *file = fopen(path, "r");
+
+    while (file && fgets(line, sizeof(line), file))
+        memcpy(last[count++ % 12], line, sizeof(line));
+    for (int i = count > 12 ? count - 12 : 0; i < count; i++)
+        fprintf(stderr, "    %s", last[i % 12]);
+    if (file)
+        fclose(file);
+}
+
+__attribute__((noreturn)) static void die(const struct transport *t, int rank, const char *what,
+                                          const char *why)
+{
+    fprintf(stderr, "nccl_sockets: FAILED: %s, rank %d, %s: %s\n", t->name, rank, what, why);
+    for (int r = 0; r < RANKS; r++) {
+        fprintf(stderr, "  end of %s:\n", t->logs[r]);
+        show_log(t->logs[r]);
+    }
+    end_all();
+    exit(1);
+}
+
+static void set_environment(const struct transport *t, int rank)
+{
+    char host[32];
+
+    snprintf(host, sizeof(host), "node%d", rank);
+    setenv("NCCL_HOSTID", host, 1);
+    setenv("NCCL_MNNVL_ENABLE", "0", 1);
+    setenv("NCCL_NVLS_ENABLE", "0", 1);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+    setenv("NCCL_CUMEM_HOST_ENABLE", "0", 0);
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "INIT,NET,ENV", 0);
+    setenv("NCCL_DEBUG_FILE", t->logs[rank], 1);
+    setenv("NCCL_NET_PLUGIN", t->braid ? run.plugin : "none", 1);
+    setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 1);
+    setenv("NCCL_TUNER_PLUGIN", "none", 1);
+    unsetenv("NCCL_NET");
+    if (!t->braid)
+        setenv("NCCL_NET", "Socket", 1);
+    if (t->threads) {
+        setenv("NCCL_SOCKET_NTHREADS", t->threads, 1);
+        setenv("NCCL_NSOCKS_PERTHREAD", t->sockets, 1);
+    }
+}
+
+static void start_rank(struct transport *t, int rank)
+{
+    char number[16];
+    char bytes[32];
+    int fds[2];
+
+    snprintf(t->logs[rank], sizeof(t->logs[rank]), "%s/nccl-%s-%d.log", run.folder, t->name, rank);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+        die(t, rank, "start", strerror(errno));
+    t->pids[rank] = fork();
+    if (t->pids[rank] == 0) {
+        set_environment(t, rank);
+        dup2(fds[1], COMMAND_FD);
+        snprintf(number, sizeof(number), "%d", rank);
+        snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)run.max_bytes);
+        execl("/proc/self/exe", run.program, "--rank", number, "--max-bytes", bytes, (char *)NULL);
+        _exit(127);
+    }
+    close(fds[1]);
+    t->fds[rank] = fds[0];
+}
+
+static void tell(struct transport *t, int rank, const struct command *c)
+{
+    if (write(t->fds[rank], c, sizeof(*c)) != (ssize_t)sizeof(*c))
+        die(t, rank, "command", strerror(errno));
+}
+
+static void hear(struct transport *t, int rank, const char *what, struct answer *a)
+{
+    struct pollfd p = {.fd = t->fds[rank], .events = POLLIN};
+    char why[128];
+    int rc = poll(&p, 1, run.answer_s * 1000);
+
+    if (rc == 0) {
+        snprintf(why, sizeof(why), "no answer for %d s", run.answer_s);
+        die(t, rank, what, why);
+    }
+    if (rc < 0 || read(t->fds[rank], a, sizeof(*a)) != (ssize_t)sizeof(*a))
+        die(t, rank, what, "the process ended");
+    if (a->failed)
+        die(t, rank, what, a->text);
+}
+
+/* The same command to both ranks; the slower one's time, the sum of their CPU time. */
+static struct answer both(struct transport *t, const struct command *c, const char *what)
+{
+    struct answer a[RANKS];
+
+    for (int r = 0; r < RANKS; r++)
+        tell(t, r, c);
+    for (int r = 0; r < RANKS; r++)
+        hear(t, r, what, &a[r]);
+    if (a[1].us > a[0].us)
+        a[0].us = a[1].us;
+    a[0].cpu_s += a[1].cpu_s;
+    return a[0];
+}
+
+static void make_communicator(struct transport *t)
+{
+    struct command c = {.verb = VERB_ID};
+    struct answer a;
+
+    tell(t, 0, &c);
+    hear(t, 0, "ncclGetUniqueId", &a);
+    c.verb = VERB_INIT;
+    memcpy(c.id, a.id, sizeof(c.id));
+    a = both(t, &c, "ncclCommInitRank");
+    run.nccl_version = a.nccl_version;
+    if (a.gpus) {
+        run.gpus = a.gpus;
+        memcpy(run.gpu, a.text, sizeof(run.gpu));
+    }
+}
+
+/* NCCL's own word on the network that it uses, from both logs. */
+static void must_use(struct transport *t, const char *network)
+{
+    char line[1024];
+    char want[64];
+    char said[1024];
+
+    snprintf(want, sizeof(want), "Using network %s", network);
+    for (int r = 0; r < RANKS; r++) {
+        FILE *file = fopen(t->logs[r], "r");
+        int found = 0;
+
+        snprintf(said, sizeof(said), "NCCL's log does not name a network");
+        while (file && fgets(line, sizeof(line), file)) {
+            char *at = strstr(line, "Using network ");
+
+            if (!at)
+                continue;
+            found |= strncmp(at, want, strlen(want)) == 0;
+            snprintf(said, sizeof(said), "NCCL's log says '%.*s'", (int)strcspn(at, "\n"), at);
+        }
+        if (file)
+            fclose(file);
+        if (!found)
+            die(t, r, want, said);
+    }
+}
+
+static void stop(struct transport *t)
+{
+    struct command c = {.verb = VERB_DESTROY};
+
+    both(t, &c, "ncclCommDestroy");
+    c.verb = VERB_EXIT;
+    both(t, &c, "exit");
+    for (int r = 0; r < RANKS; r++) {
+        int status = 0;
+
+        close(t->fds[r]);
+        waitpid(t->pids[r], &status, 0);
+        t->pids[r] = 0;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            die(t, r, "exit", "the process did not end well");
+    }
+}
+
+static uint64_t smallest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void check_sizes(struct transport *t, int *checked)
+{
+    static const uint64_t counts[] = {
+        0, 1, 2, 3, 17, 1000, 4097, 65536, 1 << 20, (1 << 20) + 1, 1 << 24, 1 << 26};
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        for (int op = 0; op < OPERATIONS; op++)
+            for (int is_bytes = 0; is_bytes < 2; is_bytes++) {
+                int wide = op == ALL_GATHER || op == REDUCE_SCATTER || op == ALL_TO_ALL ? RANKS : 1;
+                uint64_t size = is_bytes ? 1 : 4;
+                uint64_t limit = smallest(run.max_bytes, (uint64_t)256 << 20);
+                struct command c = {.verb = VERB_CHECK,
+                                    .op = op,
+                                    .is_bytes = is_bytes,
+                                    .count = smallest(counts[i], limit / size / (uint64_t)wide)};
+
+                /* Bytes exist for odd sizes; large ones are checked as floats. */
+                if (is_bytes && counts[i] > 65536)
+                    continue;
+                both(t, &c, operation_names[op]);
+                ++*checked;
+            }
+}
+
+static int check(void)
+{
+    struct transport *t = &transports[0];
+    struct command destroy = {.verb = VERB_DESTROY};
+    double begin = now_s();
+    int checked = 0;
+
+    for (int r = 0; r < RANKS; r++)
+        start_rank(t, r);
+    make_communicator(t);
+    must_use(t, "Braid");
+    check_sizes(t, &checked);
+    both(t, &destroy, "ncclCommDestroy");
+    make_communicator(t);
+    check_sizes(t, &checked);
+    stop(t);
+    must_use(t, "Braid");
+    printf("check: %d collectives right over network Braid on %s (%d GPU(s)), NCCL %d, "
+           "communicators made twice, %.0f s\n",
+           checked, run.gpu, run.gpus, run.nccl_version, now_s() - begin);
+    return 0;
+}
+
+static int make_cases(struct bench_case *cases)
+{
+    static const int ops[] = {ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL};
+    static const struct {
+        uint64_t bytes;
+        int iterations;
+    } bulk[] = {{4 << 20, 20}, {64 << 20, 4}, {(uint64_t)512 << 20, 1}};
+    static const uint64_t small[] = {8, 1024, 8192, 65536};
+    int count = 0;
+
+    for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
+        cases[count++] =
+            (struct bench_case){.op = ALL_REDUCE, .bytes = small[i], .iterations = 200};
+    for (size_t b = 0; b < sizeof(bulk) / sizeof(bulk[0]); b++)
+        for (size_t o = 0; o < sizeof(ops) / sizeof(ops[0]); o++)
+            if (bulk[b].bytes <= run.max_bytes)
+                cases[count++] = (struct bench_case){
+                    .op = ops[o], .bytes = bulk[b].bytes, .iterations = bulk[b].iterations};
+    return count;
+}
+
+static void measure_limits(void)
+{
+    static const int streams[] = {1, 2, 4, 8};
+    struct command c = {.verb = VERB_PCIE};
+
+    for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+        double rate = raw_tcp_rate(streams[i], 0.5) / 1e9;
+
+        if (rate > run.tcp_GBps)
+            run.tcp_GBps = rate;
+    }
+    /* Both ranks at once: they may share the GPU's link. The slower one counts. */
+    for (int r = 0; r < RANKS; r++)
+        tell(&transports[0], r, &c);
+    for (int r = 0; r < RANKS; r++) {
+        struct answer a;
+
+        hear(&transports[0], r, "copies", &a);
+        if (r == 0 || a.us < run.pcie_GBps)
+            run.pcie_GBps = a.us;
+    }
+}
+
+/* One round: every case once on every transport, another transport first each time. */
+static void one_round(struct bench_case *cases, int count, int round, double deadline)
+{
+    for (int k = 0; k < count; k++) {
+        struct bench_case *b = &cases[k];
+
+        if (now_s() > deadline)
+            return;
+        for (int i = 0; i < TRANSPORTS; i++) {
+            int t = (i + round + k) % TRANSPORTS;
+            struct command c = {
+                .verb = VERB_TIME, .op = b->op, .bytes = b->bytes, .iterations = b->iterations};
+            struct answer a = both(&transports[t], &c, operation_names[b->op]);
+
+            b->us[t][b->rounds] = a.us;
+            b->cpu[t][b->rounds] = a.cpu_s;
+        }
+        b->rounds++;
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(const double *values, int count, double *low, double *high)
+{
+    double sorted[MAX_ROUNDS];
+
+    memcpy(sorted, values, sizeof(double) * (size_t)count);
+    qsort(sorted, (size_t)count, sizeof(double), by_value);
+    if (low)
+        *low = sorted[count / 4];
+    if (high)
+        *high = sorted[count - 1 - count / 4];
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+/* Bytes that each rank sends for one operation on two ranks. */
+static double wire_bytes(const struct bench_case *b)
+{
+    return b->op == ALL_REDUCE ? (double)b->bytes : (double)b->bytes / 2;
+}
+
+/* Of NCCL's settings by hand, also where another quantity than time is compared. */
+static int fastest_by_hand(const struct bench_case *b)
+{
+    int best = FIRST_HAND;
+
+    for (int t = FIRST_HAND; t < TRANSPORTS; t++)
+        if (median(b->us[t], b->rounds, NULL, NULL) < median(b->us[best], b->rounds, NULL, NULL))
+            best = t;
+    return best;
+}
+
+static void write_row(FILE *file, const struct bench_case *b, const char *metric, double scale,
+                      int inverse, int limited)
+{
+    double middle[TRANSPORTS];
+    double low = 0;
+    double high = 0;
+    int best = fastest_by_hand(b);
+    const char *commit = getenv("BRAID_COMMIT");
+    char date[16];
+    time_t seconds = time(NULL);
+
+    for (int t = 0; t < TRANSPORTS; t++) {
+        const double *values = strcmp(metric, "cpu_s_per_GiB") == 0 ? b->cpu[t] : b->us[t];
+
+        middle[t] = median(values, b->rounds, t ? NULL : &low, t ? NULL : &high);
+        middle[t] = inverse ? scale / middle[t] : middle[t] * scale;
+    }
+    strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&seconds));
+    fprintf(file,
+            "{\"bench\": \"nccl_over_sockets\", \"case\": \"%s/%llu\", \"metric\": \"%s\", "
+            "\"value\": %.4g, \"spread\": [%.4g, "
+            "%.4g], \"runs\": %d, \"peers\": {\"nccl_default\": %.4g, \"nccl_best\": %.4g}, ",
+            operation_names[b->op], (unsigned long long)b->bytes, metric, middle[0],
+            inverse ? scale / high : low * scale, inverse ? scale / low : high * scale, b->rounds,
+            middle[DEFAULT], middle[best]);
+    if (limited)
+        fprintf(file, "\"limit\": %.4g, \"limit_name\": \"%s\", ",
+                run.tcp_GBps < run.pcie_GBps ? run.tcp_GBps : run.pcie_GBps,
+                run.tcp_GBps < run.pcie_GBps ? "raw TCP over loopback, several streams, both ways"
+                                             : "PCIe copies, both ways");
+    fprintf(file,
+            "\"note\": \"nccl_best is %s (threads x sockets)\", \"machine\": \"%s%s%s\", "
+            "\"versions\": {\"nccl\": \"%d.%d.%d\"}, "
+            "\"commit\": \"%s\", \"date\": \"%s\"}\n",
+            transports[best].name, run.gpus > 1 ? "2x " : "1x ", run.gpu[0] ? run.gpu : "GPU",
+            run.gpus > 1 ? "" : ", two ranks under MPS", run.nccl_version / 10000,
+            run.nccl_version / 100 % 100, run.nccl_version % 100,
+            commit && *commit ? commit : "unknown", date);
+}
+
+static void write_rows(const struct bench_case *cases, int count)
+{
+    char path[600];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/nccl_over_sockets.jsonl", run.folder);
+    file = fopen(path, "w");
+    for (int k = 0; file && k < count; k++) {
+        const struct bench_case *b = &cases[k];
+
+        if (b->rounds == 0)
+            continue;
+        if (b->bytes < (1 << 20)) {
+            write_row(file, b, "time_us", 1, 0, 0);
+            continue;
+        }
+        write_row(file, b, "busbw_GBps", wire_bytes(b) / 1e3, 1, 1);
+        write_row(file, b, "cpu_s_per_GiB", (1 << 30) / wire_bytes(b), 0, 0);
+    }
+    if (!file || fclose(file) != 0)
+        fprintf(stderr, "nccl_sockets: cannot write %s: %s\n", path, strerror(errno));
+}
+
+static void print_table(const struct bench_case *cases, int count)
+{
+    printf("%-26s %6s", "case (us; GB/s if >= 1 MiB)", "rounds");
+    for (int t = 0; t < TRANSPORTS; t++)
+        printf(" %8s", transports[t].name);
+    printf("  CPU s/GiB: braid default\n");
+    for (int k = 0; k < count; k++) {
+        const struct bench_case *b = &cases[k];
+        int large = b->bytes >= (1 << 20);
+        char name[64];
+
+        if (b->rounds == 0)
+            continue;
+        snprintf(name, sizeof(name), "%s/%llu", operation_names[b->op],
+                 (unsigned long long)b->bytes);
+        printf("%-26s %6d", name, b->rounds);
+        for (int t = 0; t < TRANSPORTS; t++) {
+            double us = median(b->us[t], b->rounds, NULL, NULL);
+
+            printf(" %8.2f", large ? wire_bytes(b) / 1e3 / us : us);
+        }
+        if (large)
+            printf("  %.3f %.3f",
+                   median(b->cpu[0], b->rounds, NULL, NULL) * (1 << 30) / wire_bytes(b),
+                   median(b->cpu[DEFAULT], b->rounds, NULL, NULL) * (1 << 30) / wire_bytes(b));
+        printf("\n");
+    }
+    printf("limits: raw TCP both ways %.2f GB/s, PCIe copies both ways %.1f GB/s (each way)\n",
+           run.tcp_GBps, run.pcie_GBps);
+}
+
+static int bench(void)
+{
+    static struct bench_case cases[MAX_CASES];
+    int count = make_cases(cases);
+    double deadline;
+
+    for (int t = 0; t < TRANSPORTS; t++)
+        for (int r = 0; r < RANKS; r++)
+            start_rank(&transports[t], r);
+    for (int t = 0; t < TRANSPORTS; t++) {
+        make_communicator(&transports[t]);
+        must_use(&transports[t], transports[t].braid ? "Braid" : "Socket");
+    }
+    measure_limits();
+    deadline = now_s() + run.seconds;
+    for (int round = 0; round < MAX_ROUNDS && now_s() < deadline; round++) {
+        one_round(cases, count, round, deadline);
+        fprintf(stderr, "round %d, %.0f s left\n", round + 1, deadline - now_s());
+    }
+    write_rows(cases, count);
+    for (int t = 0; t < TRANSPORTS; t++)
+        stop(&transports[t]);
+    print_table(cases, count);
+    return 0;
+}
+
+static void help(void)
+{
+    printf("Usage: nccl_sockets check|bench [--plugin PATH] [--folder PATH] [--seconds S] "
+           "[--max-bytes N] [--answer S]\n"
+           "  --plugin     the net plugin (default build/dev/lib/libnccl-net-braid.so)\n"
+           "  --folder     where NCCL's logs and nccl_over_sockets.jsonl go (default "
+           "build/gpu-results)\n"
+           "  --seconds    budget of the measured rounds (default 100)\n"
+           "  --max-bytes  largest buffer (default 536870912)\n"
+           "  --answer     seconds to wait for one answer of a rank (default 60)\n"
+           "NCCL_SOCKETS_LIBRARY names libnccl.so.2 when the loader does not find it. Exit: 0 "
+           "right, 1 wrong, 2 usage.\n");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"plugin", 1, NULL, 'p'},  {"folder", 1, NULL, 'f'},
+                                            {"seconds", 1, NULL, 's'}, {"max-bytes", 1, NULL, 'b'},
+                                            {"answer", 1, NULL, 'a'},  {"rank", 1, NULL, 'r'},
+                                            {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+    int rank = -1;
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (opt) {
+        case 'p': run.plugin = optarg; break;
+        case 'f': run.folder = optarg; break;
+        case 's': run.seconds = atof(optarg); break;
+        case 'b': run.max_bytes = strtoull(optarg, NULL, 10); break;
+        case 'a': run.answer_s = atoi(optarg); break;
+        case 'r': rank = atoi(optarg); break;
+        default: help(); return opt == 'h' ? 0 : 2;
+        }
+    }
+    if (rank >= 0)
+        rank_main(rank, run.max_bytes);
+    run.program = argv[0];
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    signal(SIGPIPE, SIG_IGN);
+    if (optind + 1 == argc && strcmp(argv[optind], "check") == 0)
+        return check();
+    if (optind + 1 == argc && strcmp(argv[optind], "bench") == 0)
+        return bench();
+    help();
+    return 2;
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
+# Usage: run_nccl_sockets.sh [check|bench]  (both without an argument). Rows go to $OUT (default build/gpu-results).
+# BRAID_BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+build=${BRAID_BUILD:-build/dev}
+export OUT=${OUT:-$PWD/build/gpu-results}
+mkdir -p "$OUT"
+
+command -v nvidia-smi >/dev/null || { echo "skipped: no GPU here (no nvidia-smi)"; exit 77; }
+[ -x "$build/bin/nccl_sockets" ] || { echo "skipped: $build/bin/nccl_sockets is not built (needs nvcc)"; exit 77; }
+[ -e "$build/lib/libnccl-net-braid.so" ] || { echo "skipped: $build/lib/libnccl-net-braid.so is not built"; exit 77; }
+
+# The newest NCCL: of Python's packages first, then of the system.
+if [ -z "${NCCL_SOCKETS_LIBRARY:-}" ]; then
+  NCCL_SOCKETS_LIBRARY=$(python3 -c 'import importlib.util as u, pathlib as p
+s = u.find_spec("nvidia.nccl")
+print(next((str(f) for d in (s.submodule_search_locations if s else []) for f in p.Path(d).glob("lib/libnccl.so.2")), ""))' 2>/dev/null)
+fi
+[ -n "$NCCL_SOCKETS_LIBRARY" ] || NCCL_SOCKETS_LIBRARY=libnccl.so.2
+export NCCL_SOCKETS_LIBRARY NCCL_NVLS_ENABLE=0
+export BRAID_COMMIT=${BRAID_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
+
+failed=0
+for mode in ${1:-check bench}; do
+  # One GPU is shared under MPS, which with_mps starts in a folder of its own and always quits.
+  timeout -k 10 "$([ "$mode" = check ] && echo 80 || echo 150)" tests/gpu/with_mps "$build/bin/nccl_sockets" "$mode" \
+    --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$OUT" --seconds "${BENCH_SECONDS:-95}"
+  rc=$?
+  [ $rc -eq 77 ] && exit 77
+  [ $rc -eq 0 ] || { echo "nccl_sockets $mode: exit code $rc"; failed=1; }
+done
+exit $failed
