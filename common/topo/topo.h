@@ -28,7 +28,7 @@
 
 enum braid_topo_type {
     BRAID_TOPO_NUMA,   /* a NUMA node with cores, and the PCIe root complex that hangs on it */
-    BRAID_TOPO_BRIDGE, /* a PCIe switch, or a PCIe function that carries several ports */
+    BRAID_TOPO_BRIDGE, /* a PCIe switch, or a device with several functions or ports */
     BRAID_TOPO_GPU,
     BRAID_TOPO_NVSWITCH, /* an NVSwitch, or all NVSwitches of the node as one */
     BRAID_TOPO_NIC,      /* one network port as a network plugin sees it ("mlx5_0", "eth0") */
@@ -71,7 +71,9 @@ struct braid_topo_object {
     char busid[BRAID_TOPO_BUSID_LEN]; /* "0000:1b:00.0" in lower case; "" if it has none */
     uint16_t pci_vendor;
     uint16_t pci_device;
-    uint32_t pci_class; /* 24 bits, 0x030200 is a GPU */
+    uint32_t pci_subsystem; /* vendor in the upper half, device in the lower; 0 unknown */
+    uint32_t pci_class;     /* 24 bits, 0x030200 is a GPU */
+    bool is_switch;         /* BRIDGE: joins several devices, and not just functions of one */
 
     /* NUMA */
     int32_t numa_id;     /* the system's number; -1: unknown. Also set for GPUs and NICs */

@@ -30,6 +30,14 @@ static int only_child(const struct braid_topo *topo, int id, int *children_p)
     return child;
 }
 
+static void copy_bandwidth(struct braid_topo_edge *to, const struct braid_topo_edge *from)
+{
+    to->lanes = from->lanes;
+    to->lane_GBps = from->lane_GBps;
+    to->each_way_GBps = from->each_way_GBps;
+    to->bandwidth_from = from->bandwidth_from;
+}
+
 /* Takes bridge `id` out between `child` and its parent. The child's edge stays, with the narrower numbers. */
 static void splice(struct braid_topo *topo, int id, int child)
 {
@@ -40,12 +48,8 @@ static void splice(struct braid_topo *topo, int id, int child)
         const struct braid_topo_edge *up = &topo->edges[bridge->uplink];
 
         if (up->each_way_GBps > 0 &&
-            (down->each_way_GBps <= 0 || up->each_way_GBps < down->each_way_GBps)) {
-            down->lanes = up->lanes;
-            down->lane_GBps = up->lane_GBps;
-            down->each_way_GBps = up->each_way_GBps;
-            down->bandwidth_from = up->bandwidth_from;
-        }
+            (down->each_way_GBps <= 0 || up->each_way_GBps < down->each_way_GBps))
+            copy_bandwidth(down, up);
     }
     down->b = bridge->parent;
     topo->objects[child].parent = bridge->parent;
@@ -71,6 +75,76 @@ static void collapse_bridges(struct braid_topo *topo, bool *gone)
             topo->objects[i].parent = -1;
             gone[i] = again = true;
         }
+    }
+}
+
+static int switch_kind(const struct braid_topo_object *o, int level)
+{
+    return o->type == BRAID_TOPO_BRIDGE ? braid_topo_spec_two_level_switch(
+                                              o->pci_vendor, o->pci_device, o->pci_subsystem, level)
+                                        : 0;
+}
+
+/* Takes the lower level of two-level switches out: what hangs below it hangs on the upper one. */
+static void flatten_switches(struct braid_topo *topo, bool *gone)
+{
+    for (int top = 0; top < topo->object_count; top++) {
+        int kind = gone[top] ? 0 : switch_kind(&topo->objects[top], 0);
+
+        for (int low = 0; low < topo->object_count && kind != 0; low++) {
+            if (topo->objects[low].parent != top || switch_kind(&topo->objects[low], 1) != kind)
+                continue;
+            for (int i = 0; i < topo->object_count; i++)
+                if (topo->objects[i].parent == low) {
+                    topo->objects[i].parent = -2 - top; /* not a child of `top` for this loop */
+                    topo->edges[topo->objects[i].uplink].b = top;
+                }
+            topo->objects[low].parent = -1;
+            gone[low] = true;
+        }
+        for (int i = 0; i < topo->object_count && kind != 0; i++)
+            if (topo->objects[i].parent == -2 - top)
+                topo->objects[i].parent = top;
+    }
+}
+
+/* A bridge whose children are functions of one device, or ports of one function, is no switch. */
+static void mark_switches(struct braid_topo *topo)
+{
+    for (int i = 0; i < topo->object_count; i++) {
+        const char *device = NULL;
+
+        if (topo->objects[i].type != BRAID_TOPO_BRIDGE)
+            continue;
+        for (int j = 0; j < topo->object_count; j++) {
+            const char *busid = topo->objects[j].busid;
+            size_t length = strlen(busid);
+
+            if (topo->objects[j].parent != i)
+                continue;
+            if (length < 2 || (device != NULL && strncmp(device, busid, length - 1) != 0))
+                topo->objects[i].is_switch = true;
+            device = busid;
+        }
+    }
+}
+
+/* The link above a device of several functions is the one that each function describes. */
+static void narrow_shared_links(struct braid_topo *topo)
+{
+    for (int i = 0; i < topo->object_count; i++) {
+        const struct braid_topo_edge *widest = NULL;
+
+        if (topo->objects[i].type != BRAID_TOPO_BRIDGE || topo->objects[i].is_switch ||
+            topo->objects[i].uplink < 0)
+            continue;
+        for (int e = 0; e < topo->edge_count; e++)
+            if (topo->edges[e].type == BRAID_TOPO_LINK_PCIE && topo->edges[e].b == i &&
+                (widest == NULL || topo->edges[e].each_way_GBps > widest->each_way_GBps))
+                widest = &topo->edges[e];
+        if (widest != NULL && widest->each_way_GBps > 0 &&
+            widest->each_way_GBps < topo->edges[topo->objects[i].uplink].each_way_GBps)
+            copy_bandwidth(&topo->edges[topo->objects[i].uplink], widest);
     }
 }
 
@@ -257,8 +331,8 @@ static void name_objects(struct braid_topo *topo)
 
         if (o->type == BRAID_TOPO_NVSWITCH)
             continue;
-        if (o->type == BRAID_TOPO_BRIDGE && o->pci_class >> 8 != 0x0604 && o->pci_class != 0) {
-            snprintf(o->name, sizeof(o->name), "pcifn%d", o->index);
+        if (o->type == BRAID_TOPO_BRIDGE && !o->is_switch) {
+            snprintf(o->name, sizeof(o->name), "pcidev%d", o->index);
             continue;
         }
         for (int j = 0; j < i && !taken && o->type == BRAID_TOPO_NIC; j++)
@@ -336,7 +410,11 @@ static int add_nvlinks_by_part(struct braid_topo *topo)
     }
     if (gpus < 2)
         return 0;
-    nvswitch = braid_topo_add(topo, BRAID_TOPO_NVSWITCH, "nvswitch", "");
+    for (nvswitch = topo->object_count - 1; nvswitch >= 0; nvswitch--)
+        if (topo->objects[nvswitch].type == BRAID_TOPO_NVSWITCH)
+            break;
+    if (nvswitch < 0)
+        nvswitch = braid_topo_add(topo, BRAID_TOPO_NVSWITCH, "nvswitch", "");
     if (nvswitch < 0)
         return nvswitch;
     for (int i = 0; i < topo->object_count; i++) {
@@ -535,6 +613,7 @@ int braid_topo_finish(struct braid_topo *topo, struct braid_topo_error *error)
     }
     if (rc == 0) {
         collapse_bridges(topo, gone);
+        flatten_switches(topo, gone);
         join_nvswitches(topo, gone);
         rc = order_objects(topo, gone);
     }
@@ -549,6 +628,8 @@ int braid_topo_finish(struct braid_topo *topo, struct braid_topo_error *error)
     if (rc == 0)
         rc = add_rails(topo);
     if (rc == 0) {
+        mark_switches(topo);
+        narrow_shared_links(topo);
         name_objects(topo);
         fill_edges(topo);
         rc = build_indexes(topo);

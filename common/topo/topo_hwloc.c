@@ -204,6 +204,7 @@ static int add_pci(struct reading *r, const struct hwloc_obj *object, int parent
     o->pci_class = (uint32_t)pci->class_id << 8;
     o->pci_vendor = pci->vendor_id;
     o->pci_device = pci->device_id;
+    o->pci_subsystem = (uint32_t)pci->subvendor_id << 16 | pci->subdevice_id;
     if (type == BRAID_TOPO_NIC) {
         const char *state = info(network, "Port1State"); /* 4 is active */
 

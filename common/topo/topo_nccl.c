@@ -161,6 +161,9 @@ static int attach_pci(struct braid_topo_xml *xml, struct reader *r, int id)
         return braid_topo_xml_fail(
             xml, "expected a PCIe speed such as \"32.0 GT/s PCIe\" in link_speed, found \"%.32s\"",
             speed);
+    if (braid_topo_spec_virtual_bridge(r->topo->objects[id].pci_vendor,
+                                       r->topo->objects[id].pci_device))
+        width = gen = 0;
     edge = braid_topo_attach(r->topo, id, parent_id(r), (int)width,
                              braid_topo_spec_pcie_lane_GBps(gen), BRAID_TOPO_FROM_NCCL_XML);
     return edge < 0 ? out_of_room(xml, edge) : 0;
@@ -170,7 +173,7 @@ static int open_pci(struct braid_topo_xml *xml, struct reader *r, int *id_p)
 {
     const char *busid = braid_topo_xml_attr(xml, "busid");
     char clean[BRAID_TOPO_BUSID_LEN];
-    long long pci_class, vendor, device;
+    long long pci_class, vendor, device, subvendor, subdevice;
     struct braid_topo_object *o;
     int rc, id;
 
@@ -180,6 +183,8 @@ static int open_pci(struct braid_topo_xml *xml, struct reader *r, int *id_p)
     rc = int_attr(xml, "class", 0, 0, 0xffffff, &pci_class);
     rc = rc != 0 ? rc : int_attr(xml, "vendor", 0, 0, 0xffff, &vendor);
     rc = rc != 0 ? rc : int_attr(xml, "device", 0, 0, 0xffff, &device);
+    rc = rc != 0 ? rc : int_attr(xml, "subsystem_vendor", 0, 0, 0xffff, &subvendor);
+    rc = rc != 0 ? rc : int_attr(xml, "subsystem_device", 0, 0, 0xffff, &subdevice);
     if (rc != 0)
         return rc;
     id = braid_topo_add(r->topo, type_of_class(pci_class), "", clean);
@@ -189,6 +194,7 @@ static int open_pci(struct braid_topo_xml *xml, struct reader *r, int *id_p)
     o->pci_class = (uint32_t)pci_class;
     o->pci_vendor = (uint16_t)vendor;
     o->pci_device = (uint16_t)device;
+    o->pci_subsystem = (uint32_t)(subvendor << 16 | subdevice);
     *id_p = id;
     return o->type == BRAID_TOPO_NVSWITCH ? 0 : attach_pci(xml, r, id);
 }

@@ -1,7 +1,8 @@
 /*
  * Writes NCCL's topology XML. NCCL takes what a file says and detects what it leaves out, so only
  * numbers that some source gave are written; assumed ones (topo_spec.c) are not. GPUs carry no rank:
- * NCCL sets it for those that the job uses and drops the others.
+ * NCCL sets it for those that the job uses and drops the others. The links of emulated bridges are an
+ * exception to the first: what NCCL would detect there is wrong.
  */
 #include "common/topo/topo_build.h"
 #include "common/topo/topo_spec.h"
@@ -34,11 +35,15 @@ static void write_pci_attributes(const struct braid_topo *topo, const struct bra
     fprintf(out, " class=\"0x%06x\"", pci_class);
     if (o->pci_vendor != 0)
         fprintf(out, " vendor=\"0x%04x\" device=\"0x%04x\"", o->pci_vendor, o->pci_device);
+    if (o->pci_subsystem != 0)
+        fprintf(out, " subsystem_vendor=\"0x%04x\" subsystem_device=\"0x%04x\"",
+                o->pci_subsystem >> 16, o->pci_subsystem & 0xffff);
     if (o->uplink >= 0) {
         const struct braid_topo_edge *edge = &topo->edges[o->uplink];
         int gen = braid_topo_spec_pcie_gen_of(edge->lane_GBps);
 
-        if (edge->bandwidth_from <= BRAID_TOPO_FROM_DEFAULT || gen == 0)
+        if (gen == 0 || (edge->bandwidth_from <= BRAID_TOPO_FROM_DEFAULT &&
+                         !braid_topo_spec_virtual_bridge(o->pci_vendor, o->pci_device)))
             return;
         fprintf(out, " link_speed=\"%s\" link_width=\"%d\"", braid_topo_spec_pcie_text(gen),
                 edge->lanes);

@@ -321,13 +321,19 @@ static int find_gpu(const struct braid_topo *topo, const char *busid)
     return -1;
 }
 
-/* "NVIDIA H200" gives "h200" where the part number is not listed. */
+/* "NVIDIA GeForce RTX 4070" gives "rtx4070", where the part number is not listed. */
 static void model_of_name(const char *name, char *out, size_t size)
 {
+    static const char *const empty[] = {"NVIDIA", "GeForce", "Tesla", "Quadro"};
     size_t n = 0;
 
-    if (strncasecmp(name, "NVIDIA ", 7) == 0)
-        name += 7;
+    for (size_t i = 0; i < ARRAY_SIZE(empty); i++) {
+        size_t length = strlen(empty[i]);
+
+        if (strncasecmp(name, empty[i], length) == 0 &&
+            (name[length] == ' ' || name[length] == '_'))
+            name += length + 1;
+    }
     for (; *name != '\0' && n + 1 < size; name++)
         if (isalnum((unsigned char)*name))
             out[n++] = (char)tolower((unsigned char)*name);

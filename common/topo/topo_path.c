@@ -87,13 +87,6 @@ static bool route_nvlink(const struct braid_topo *topo, int from, int to,
     return step(topo, out, best_second, step(topo, out, best_first, from)) == to;
 }
 
-static bool is_switch(const struct braid_topo *topo, int id)
-{
-    const struct braid_topo_object *o = &topo->objects[id];
-
-    return o->type == BRAID_TOPO_BRIDGE && (o->pci_class == 0 || o->pci_class >> 8 == 0x0604);
-}
-
 /* Climbs from `id` to `top` (an ancestor or, over C2C, a NUMA node). Edges from the bottom up. */
 static int climb(const struct braid_topo *topo, int id, int top, bool c2c,
                  int edges[BRAID_TOPO_ROUTE_MAX])
@@ -150,7 +143,7 @@ static int count_switches(const struct braid_topo *topo, int id, int top)
     int switches = 0;
 
     for (id = topo->objects[id].parent; id >= 0 && id != top; id = topo->objects[id].parent)
-        switches += is_switch(topo, id);
+        switches += topo->objects[id].is_switch;
     return switches;
 }
 
@@ -196,7 +189,7 @@ static bool route_tree(const struct braid_topo *topo, int from, int to,
         out->type = BRAID_TOPO_PATH_PHB;
     else
         out->type = count_switches(topo, from, top) + count_switches(topo, to, top) +
-                                (is_switch(topo, top) ? 1 : 0) <=
+                                (topo->objects[top].is_switch) <=
                             1
                         ? BRAID_TOPO_PATH_PIX
                         : BRAID_TOPO_PATH_PXB;

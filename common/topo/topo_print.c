@@ -23,7 +23,7 @@ static const char *from(enum braid_topo_source source, char out[24])
     if (source == BRAID_TOPO_FROM_DEFAULT)
         return " [assumed]";
     if (source == BRAID_TOPO_FROM_SPEC)
-        return " [by part number]";
+        return " [spec]";
     out[0] = '\0';
     return out;
 }
@@ -97,20 +97,10 @@ static void print_nic(const struct braid_topo *topo, const struct braid_topo_obj
         fprintf(out, "  rail%d", o->rail);
 }
 
-static void print_numa(const struct braid_topo *topo, int id, FILE *out)
+static void print_numa(const struct braid_topo_object *o, FILE *out)
 {
-    const struct braid_topo_object *o = &topo->objects[id];
-    char text[24], note[24];
-
     if (o->cpu_vendor[0] != '\0' || o->cpu_arch[0] != '\0')
         fprintf(out, "  %s%s%s", o->cpu_vendor, o->cpu_vendor[0] != '\0' ? " " : "", o->cpu_arch);
-    for (int k = topo->first_edge[id]; k < topo->first_edge[id + 1]; k++) {
-        const struct braid_topo_edge *edge = &topo->edges[topo->edge_of[k]];
-
-        if (edge->type == BRAID_TOPO_LINK_CPU && edge->a == id)
-            fprintf(out, "  %s to %s%s", rate(edge->each_way_GBps, text),
-                    topo->objects[edge->b].name, from(edge->bandwidth_from, note));
-    }
 }
 
 static void print_object(const struct braid_topo *topo, int id, FILE *out)
@@ -125,7 +115,7 @@ static void print_object(const struct braid_topo *topo, int id, FILE *out)
     else if (o->type == BRAID_TOPO_NIC)
         print_nic(topo, o, out);
     else if (o->type == BRAID_TOPO_NUMA)
-        print_numa(topo, id, out);
+        print_numa(o, out);
     else
         print_pcie(topo, o, out);
     fputc('\n', out);
@@ -153,38 +143,105 @@ static void print_below(const struct braid_topo *topo, int parent, const char *p
     }
 }
 
+/* One line if all NUMA nodes are joined alike, else one a pair. */
+static void print_cpu_links(const struct braid_topo *topo, FILE *out)
+{
+    const struct braid_topo_edge *first = NULL;
+    int numa = topo->type_count[BRAID_TOPO_NUMA], count = 0;
+    bool alike = true;
+    char text[24], note[24];
+
+    for (int e = 0; e < topo->edge_count; e++) {
+        const struct braid_topo_edge *edge = &topo->edges[e];
+
+        if (edge->type != BRAID_TOPO_LINK_CPU)
+            continue;
+        first = first != NULL ? first : edge;
+        alike &= edge->each_way_GBps == first->each_way_GBps;
+        count++;
+    }
+    if (first == NULL)
+        return;
+    if (alike && count == numa * (numa - 1) / 2) {
+        fprintf(out, "between %s: %s%s\n", numa == 2 ? "the NUMA nodes" : "any two NUMA nodes",
+                rate(first->each_way_GBps, text), from(first->bandwidth_from, note));
+        return;
+    }
+    for (int e = 0; e < topo->edge_count; e++)
+        if (topo->edges[e].type == BRAID_TOPO_LINK_CPU)
+            fprintf(out, "between %s and %s: %s%s\n", topo->objects[topo->edges[e].a].name,
+                    topo->objects[topo->edges[e].b].name, rate(topo->edges[e].each_way_GBps, text),
+                    from(topo->edges[e].bandwidth_from, note));
+}
+
+/* The NVLink edge of a GPU to the switch; NULL: none. */
+static const struct braid_topo_edge *switch_edge(const struct braid_topo *topo, int nvswitch,
+                                                 int gpu)
+{
+    for (int k = topo->first_edge[gpu]; k < topo->first_edge[gpu + 1]; k++) {
+        const struct braid_topo_edge *edge = &topo->edges[topo->edge_of[k]];
+
+        if (edge->a == nvswitch || edge->b == nvswitch)
+            return edge;
+    }
+    return NULL;
+}
+
 static void print_nvswitch(const struct braid_topo *topo, FILE *out)
 {
-    int id = braid_topo_id(topo, BRAID_TOPO_NVSWITCH, 0);
+    int id = braid_topo_id(topo, BRAID_TOPO_NVSWITCH, 0), count = 0;
+    double least = 0, most = 0;
     char text[24];
 
-    if (id < 0)
+    if (id < 0 || topo->first_edge[id + 1] == topo->first_edge[id])
         return;
+    for (int g = 0; g < topo->type_count[BRAID_TOPO_GPU]; g++) {
+        const struct braid_topo_edge *edge =
+            switch_edge(topo, id, topo->by_type[BRAID_TOPO_GPU][g]);
+
+        if (edge == NULL)
+            continue;
+        least = count == 0 ? edge->each_way_GBps : MIN(least, edge->each_way_GBps);
+        most = MAX(most, edge->each_way_GBps);
+        count++;
+    }
     fprintf(out, "nvswitch");
     if (topo->objects[id].chips > 1)
         fprintf(out, " (%d chips)", topo->objects[id].chips);
-    for (int k = topo->first_edge[id]; k < topo->first_edge[id + 1]; k++) {
-        const struct braid_topo_edge *edge = &topo->edges[topo->edge_of[k]];
-        int gpu = edge->a == id ? edge->b : edge->a;
-
-        fprintf(out, "%s %s %s", k == topo->first_edge[id] ? ":" : ",", topo->objects[gpu].name,
-                rate(edge->each_way_GBps, text));
-    }
+    fprintf(out, ": %d GPU%s, %s each", count, count == 1 ? "" : "s", rate(least, text));
+    if (most > least)
+        fprintf(out, " and up to %s", rate(most, text));
     fputc('\n', out);
 }
 
+/* NICs on a rail. */
+static int rail_nics(const struct braid_topo *topo, int rail)
+{
+    int id = topo->by_type[BRAID_TOPO_RAIL][rail];
+
+    return topo->first_edge[id + 1] - topo->first_edge[id];
+}
+
+/* Consecutive rails that are alike share a line. */
 static void print_rails(const struct braid_topo *topo, FILE *out)
 {
+    int rails = topo->type_count[BRAID_TOPO_RAIL], next;
     char text[24];
 
-    for (int r = 0; r < topo->type_count[BRAID_TOPO_RAIL]; r++) {
-        int id = topo->by_type[BRAID_TOPO_RAIL][r];
+    for (int r = 0; r < rails; r = next) {
+        double GBps = braid_topo_rail_GBps(topo, r);
+        int nics = rail_nics(topo, r);
 
-        fprintf(out, "rail%d: %s from the GPUs of a node, through", r,
-                rate(braid_topo_rail_GBps(topo, r), text));
-        for (int k = topo->first_edge[id]; k < topo->first_edge[id + 1]; k++)
-            fprintf(out, " %s", topo->objects[topo->edges[topo->edge_of[k]].a].name);
-        fputc('\n', out);
+        for (next = r + 1; next < rails; next++)
+            if (rail_nics(topo, next) != nics ||
+                fabs(braid_topo_rail_GBps(topo, next) - GBps) > 0.01)
+                break;
+        if (next - r > 1)
+            fprintf(out, "rails %d to %d: %s each", r, next - 1, rate(GBps, text));
+        else
+            fprintf(out, "rail %d: %s", r, rate(GBps, text));
+        fprintf(out, " from the GPUs of a node, %d NIC%s%s\n", nics, nics == 1 ? "" : "s",
+                next - r > 1 ? " each" : "");
     }
 }
 
@@ -235,6 +292,7 @@ int braid_topo_print_tree(const struct braid_topo *topo, FILE *out)
         print_object(topo, id, out);
         print_below(topo, id, "", 0, out);
     }
+    print_cpu_links(topo, out);
     print_nvswitch(topo, out);
     print_rails(topo, out);
     print_summary(topo, &summary, out);

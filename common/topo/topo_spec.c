@@ -160,6 +160,26 @@ const char *braid_topo_spec_net_kind(uint16_t vendor, uint16_t device, uint32_t 
     return "";
 }
 
+/* The ids are those by which NCCL 2.30 knows them (src/graph/topo.cc). */
+int braid_topo_spec_two_level_switch(uint16_t vendor, uint16_t device, uint32_t subsystem,
+                                     int level)
+{
+    if (vendor != 0x1000)
+        return 0;
+    if (device == 0xc010 && subsystem >> 12 == 0x1000a)
+        return 4;
+    return device == 0xc030 && subsystem >> 12 == (0x10000u | (unsigned)level) ? 5 : 0;
+}
+
+/*
+ * QEMU's own bridges (1b36) and the TI XIO3130 switch that it emulates (104c:8232, 8233): virtual
+ * machines show them at 2.5 GT/s x1 whatever is below (nccl-tests issue 256: 0.2 GB/s to an H200).
+ */
+bool braid_topo_spec_virtual_bridge(uint16_t vendor, uint16_t device)
+{
+    return vendor == 0x1b36 || (vendor == 0x104c && (device == 0x8232 || device == 0x8233));
+}
+
 /*
  * NVLINK: half of 0.62 us, a relaxed flag from one H200 to another through NVSwitch, measured for
  * this project. PCIE: half of 1.55 us, which is half of a flag's round trip GPU, CPU, GPU through

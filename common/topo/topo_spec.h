@@ -37,6 +37,16 @@ const char *braid_topo_spec_pcie_text(int gen);
 double braid_topo_spec_nic_Gbps(uint16_t vendor, uint16_t device);
 const char *braid_topo_spec_net_kind(uint16_t vendor, uint16_t device, uint32_t pci_class);
 
+/*
+ * Broadcom's switches of PCIe generation 4 and 5 look like two levels of switches to the system but
+ * give full bandwidth between all ports: 4 or 5 if these ids are those of such a switch at that level.
+ */
+int braid_topo_spec_two_level_switch(uint16_t vendor, uint16_t device, uint32_t subsystem,
+                                     int level);
+
+/* An emulated bridge: what it says of its link's speed and width is made up. */
+bool braid_topo_spec_virtual_bridge(uint16_t vendor, uint16_t device);
+
 /* Typical latency of one hop, one way. */
 double braid_topo_spec_latency_us(enum braid_topo_link type);
 

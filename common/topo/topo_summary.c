@@ -199,7 +199,11 @@ void braid_topo_summarise(const struct braid_topo *topo, struct braid_topo_summa
     for (int i = 0; i < out->numa_nodes; i++)
         merge_word(out->cpu_vendor, sizeof(out->cpu_vendor),
                    nth(topo, BRAID_TOPO_NUMA, i)->cpu_vendor, i == 0);
-    out->nvswitch = topo->type_count[BRAID_TOPO_NVSWITCH] > 0;
+    for (int i = 0; i < topo->type_count[BRAID_TOPO_NVSWITCH]; i++) {
+        int id = topo->by_type[BRAID_TOPO_NVSWITCH][i];
+
+        out->nvswitch |= topo->first_edge[id + 1] > topo->first_edge[id];
+    }
     summarise_gpus(topo, out);
     summarise_net(topo, out);
     summarise_paths(topo, out);

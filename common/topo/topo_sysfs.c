@@ -138,8 +138,12 @@ static int read_gen(struct walk *w, const char *folder)
     return braid_topo_spec_pcie_gen(text);
 }
 
-/* `folder` is below devices/ and ends in the device's bus id; its parent folder is the port above. */
-static void read_link(struct walk *w, const char *folder, int *lanes, double *lane_GBps)
+/*
+ * `folder` is below devices/ and ends in the device's bus id; its parent folder is the port above,
+ * whose speed counts unless it is an emulated one.
+ */
+static void read_link(struct walk *w, const char *folder, bool ask_port, int *lanes,
+                      double *lane_GBps)
 {
     int gen = read_gen(w, folder), above = 0;
     char path[PATH], port[PATH], *slash;
@@ -147,7 +151,7 @@ static void read_link(struct walk *w, const char *folder, int *lanes, double *la
 
     braid_topo_copy(port, sizeof(port), folder);
     slash = strrchr(port, '/');
-    if (slash != NULL) {
+    if (slash != NULL && ask_port) {
         *slash = '\0';
         above = read_gen(w, port);
     }
@@ -163,22 +167,49 @@ static void read_link(struct walk *w, const char *folder, int *lanes, double *la
     *lane_GBps = braid_topo_spec_pcie_lane_GBps(gen);
 }
 
+static void read_ids(struct walk *w, int id, const char *folder)
+{
+    char path[PATH];
+
+    snprintf(path, sizeof(path), "%.400s/vendor", folder);
+    w->topo->objects[id].pci_vendor = (uint16_t)braid_topo_files_int(w->files, path, 0);
+    snprintf(path, sizeof(path), "%.400s/device", folder);
+    w->topo->objects[id].pci_device = (uint16_t)braid_topo_files_int(w->files, path, 0);
+    if (w->topo->objects[id].type != BRAID_TOPO_BRIDGE)
+        return;
+    snprintf(path, sizeof(path), "%.400s/subsystem_vendor", folder);
+    w->topo->objects[id].pci_subsystem = (uint32_t)braid_topo_files_int(w->files, path, 0) << 16;
+    snprintf(path, sizeof(path), "%.400s/subsystem_device", folder);
+    w->topo->objects[id].pci_subsystem |=
+        (uint32_t)braid_topo_files_int(w->files, path, 0) & 0xffff;
+}
+
+static bool is_virtual(const struct braid_topo *topo, int id)
+{
+    return braid_topo_spec_virtual_bridge(topo->objects[id].pci_vendor,
+                                          topo->objects[id].pci_device);
+}
+
 /* Adds one device of the chain below `parent`; bridges that are there already are reused. */
 static int add_device(struct walk *w, enum braid_topo_type type, const char *busid,
                       const char *folder, int parent)
 {
-    int id = find_object(w->topo, busid), lanes, edge;
-    double lane_GBps;
+    int id = find_object(w->topo, busid), lanes = 0, edge;
+    double lane_GBps = 0;
 
     if (id >= 0)
         return id;
     id = braid_topo_add(w->topo, type, "", busid);
-    if (id < 0 || type == BRAID_TOPO_NVSWITCH)
+    if (id < 0)
         return id;
-    read_link(w, folder, &lanes, &lane_GBps);
-    edge = braid_topo_attach(w->topo, id, parent, lanes, lane_GBps, BRAID_TOPO_FROM_SYSFS);
+    read_ids(w, id, folder);
+    if (type == BRAID_TOPO_NVSWITCH)
+        return id;
     if (type == BRAID_TOPO_BRIDGE)
         braid_topo_at(w->topo, id)->pci_class = 0x060400;
+    if (type != BRAID_TOPO_BRIDGE || !is_virtual(w->topo, id))
+        read_link(w, folder, !is_virtual(w->topo, parent), &lanes, &lane_GBps);
+    edge = braid_topo_attach(w->topo, id, parent, lanes, lane_GBps, BRAID_TOPO_FROM_SYSFS);
     return edge < 0 ? edge : id;
 }
 
@@ -219,7 +250,6 @@ static int add_function(struct walk *w, enum braid_topo_type type, const char *b
                         long pci_class)
 {
     char path[PATH], link[PATH];
-    struct braid_topo_object *o;
     int id;
 
     snprintf(path, sizeof(path), "bus/pci/devices/%s", busid);
@@ -228,12 +258,7 @@ static int add_function(struct walk *w, enum braid_topo_type type, const char *b
     id = add_chain(w, type, busid, link);
     if (id < 0)
         return id;
-    o = braid_topo_at(w->topo, id);
-    o->pci_class = (uint32_t)pci_class;
-    snprintf(path, sizeof(path), "bus/pci/devices/%s/vendor", busid);
-    o->pci_vendor = (uint16_t)braid_topo_files_int(w->files, path, 0);
-    snprintf(path, sizeof(path), "bus/pci/devices/%s/device", busid);
-    o->pci_device = (uint16_t)braid_topo_files_int(w->files, path, 0);
+    braid_topo_at(w->topo, id)->pci_class = (uint32_t)pci_class;
     return id;
 }
 
@@ -411,6 +436,9 @@ static int add_net_device(struct walk *w, const char *name)
     if (braid_topo_files_link(w->files, path, link, sizeof(link)) != 0 ||
         !function_of(link, busid) || is_virtual_function(w, link))
         return 0;
+    snprintf(path, sizeof(path), "bus/pci/devices/%s/class", busid);
+    if (braid_topo_files_int(w->files, path, 0) >> 8 != 0x0200)
+        return 0; /* wireless */
     snprintf(path, sizeof(path), "class/net/%.60s/operstate", name);
     if (braid_topo_files_read(w->files, path, state, sizeof(state)) != 0 ||
         strcmp(state, "up") != 0)
