@@ -1,0 +1,382 @@
+/*
+ * braid-netperf: measures net plugins beside each other and beside plain TCP, without NCCL and without a GPU. Any library that
+ * exports ncclNetPlugin_v6..v12 will do. The processes of all targets stay alive and take turns, task by task and round by round;
+ * medians are printed, rows of JSON are written when asked for. Ctrl-C prints what has been measured so far.
+ */
+#include "netperf.h"
+
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/fakenccl/fake_net.h"
+#include "tests/fakenccl/fake_util.h"
+
+#define TASK_SECONDS 0.15 /* how long one measurement of one target should take */
+
+static volatile sig_atomic_t interrupted;
+
+static struct {
+    struct target targets[MAX_TARGETS];
+    int target_count;
+    struct measured cases[MAX_TASKS];
+    int case_count;
+    struct settings settings;
+    const char *patterns;
+    const char *json;
+    const char *transport;
+    int rounds;
+    double load_GBps;
+    double idle_s;
+    bool raw;
+} run = {.settings = {.comms = 4, .depth = 32, .timeout_s = 30},
+         .patterns = "latency,bandwidth,both-ways,rate,cpu,calls",
+         .transport = "socket",
+         .rounds = 7,
+         .load_GBps = 0.5,
+         .idle_s = 10,
+         .raw = true};
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    if (interrupted)
+        _exit(130);
+    interrupted = 1;
+}
+
+uint32_t wait_task(struct control *control, uint32_t seq)
+{
+    for (unsigned waits = 0; control->seq == seq; waits++)
+        usleep(waits < 500 ? 200 : 10000);
+    return control->seq;
+}
+
+/* Connected TCP pairs over loopback for the raw target; its two processes inherit them. */
+static int make_pairs(struct target *t, int count)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t length = sizeof(address);
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    int one = 1;
+    int made = 0;
+
+    if (listener >= 0 && bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        listen(listener, 64) == 0 &&
+        getsockname(listener, (struct sockaddr *)&address, &length) == 0)
+        for (; made < count; made++) {
+            t->fds[0][made] = socket(AF_INET, SOCK_STREAM, 0);
+            if (connect(t->fds[0][made], (struct sockaddr *)&address, sizeof(address)) != 0)
+                break;
+            t->fds[1][made] = accept(listener, NULL, NULL);
+            for (int side = 0; side < SIDES; side++)
+                setsockopt(t->fds[side][made], IPPROTO_TCP, 1 /* TCP_NODELAY */, &one, sizeof(one));
+        }
+    close(listener);
+    return made == count ? 0 : -1;
+}
+
+static void start_target(struct target *t)
+{
+    t->control =
+        mmap(NULL, sizeof(*t->control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (t->control == MAP_FAILED || (!t->plugin && make_pairs(t, 2 * run.settings.comms) != 0)) {
+        perror("braid-netperf: cannot set a target up");
+        exit(1);
+    }
+    fflush(NULL);
+    t->pid = fork();
+    if (t->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGINT, SIG_IGN);
+        _exit(t->plugin ? plugin_job(t, &run.settings) : raw_job(t, &run.settings));
+    }
+}
+
+/* Waits for both sides of `words` to reach `value`; false when the target is gone or late. */
+static bool wait_sides(struct target *t, _Atomic uint32_t *words, uint32_t value, double seconds)
+{
+    uint64_t start = fake_now_ns();
+
+    while (words[0] != value || words[1] != value) {
+        int status;
+
+        if (waitpid(t->pid, &status, WNOHANG) == t->pid) {
+            fprintf(stderr, "\nbraid-netperf: %s ended early\n", t->plugin ? t->plugin : "raw TCP");
+            t->pid = 0;
+            t->failed = true;
+            return false;
+        }
+        if ((double)(fake_now_ns() - start) / 1e9 > seconds) {
+            fprintf(stderr, "\nbraid-netperf: no answer from %s for %.0f s\n",
+                    t->plugin ? t->plugin : "raw TCP", seconds);
+            t->failed = true;
+            return false;
+        }
+        usleep(500);
+    }
+    return true;
+}
+
+static double give_task(struct target *t, const struct task *task)
+{
+    struct control *c = t->control;
+    uint32_t seq = c->seq + 1;
+
+    c->task = *task;
+    c->seq = seq;
+    if (!wait_sides(t, c->done, seq, run.settings.timeout_s * 3 + task->seconds))
+        return 0;
+    return c->outcome[0].seconds > c->outcome[1].seconds ? c->outcome[0].seconds
+                                                         : c->outcome[1].seconds;
+}
+
+double task_value(const struct task *task, const struct outcome outcome[SIDES])
+{
+    double seconds =
+        outcome[0].seconds > outcome[1].seconds ? outcome[0].seconds : outcome[1].seconds;
+    double bytes = (double)task->bytes * (double)task->messages * task->comms;
+    double busier = outcome[0].cpu_s > outcome[1].cpu_s ? outcome[0].cpu_s : outcome[1].cpu_s;
+    double longest = outcome[0].longest_call_s > outcome[1].longest_call_s
+                         ? outcome[0].longest_call_s
+                         : outcome[1].longest_call_s;
+
+    switch (task->pattern) {
+    case LATENCY: return seconds / (double)task->messages / 2 * 1e6;
+    case RATE: return (double)task->messages * task->comms / seconds;
+    case CPU: return (outcome[0].cpu_s + outcome[1].cpu_s) / (2 * bytes / (double)(1 << 30));
+    case IDLE: return busier / seconds * 100;
+    case CALLS: return longest * 1e6;
+    default: return bytes / seconds / 1e9;
+    }
+}
+
+/* How many messages fill TASK_SECONDS on this target. */
+static uint64_t calibrate(struct target *t, const struct task *task)
+{
+    struct task probe = *task;
+    double seconds;
+
+    probe.messages = task->bytes >= 1 << 20 ? 8 : 500;
+    if (task->pattern == IDLE)
+        return 1;
+    if (task->pattern == CPU)
+        return (uint64_t)(0.5 * task->load_GBps * 1e9 / (double)task->bytes / task->comms) + 1;
+    seconds = give_task(t, &probe);
+    if (seconds <= 0)
+        return probe.messages;
+    seconds = TASK_SECONDS / seconds * (double)probe.messages;
+    return seconds < 8 ? 8 : seconds > 500000 ? 500000 : (uint64_t)seconds;
+}
+
+static bool skipped(const struct target *t, const struct task *task)
+{
+    return t->failed || (!t->plugin && (task->pattern == CALLS || task->pattern == IDLE));
+}
+
+static void measure_one(struct measured *m, int index, int round)
+{
+    struct target *t = &run.targets[index];
+
+    if (skipped(t, &m->task))
+        return;
+    if (round == 0)
+        m->messages[index] = calibrate(t, &m->task);
+    m->task.messages = m->messages[index];
+    if (give_task(t, &m->task) > 0)
+        m->values[index][m->rounds[index]++] = task_value(&m->task, t->control->outcome);
+}
+
+static void progress(int round, int index)
+{
+    const struct task *t = &run.cases[index].task;
+
+    if (!isatty(STDERR_FILENO) && index)
+        return;
+    fprintf(stderr, "\rround %d of %d, case %d of %d: %s %zu bytes, %d connection(s)      %s",
+            round + 1, run.rounds, index + 1, run.case_count, pattern_names[t->pattern], t->bytes,
+            t->comms, isatty(STDERR_FILENO) ? "" : "\n");
+    fflush(stderr);
+}
+
+static void measure_all(void)
+{
+    for (int round = 0; round < run.rounds && !interrupted; round++)
+        for (int i = 0; i < run.case_count && !interrupted; i++) {
+            if (run.cases[i].task.pattern == IDLE && round)
+                continue;
+            progress(round, i);
+            for (int k = 0; k < run.target_count && !interrupted; k++)
+                measure_one(&run.cases[i], (k + round) % run.target_count, round);
+        }
+    fprintf(stderr, "%s\n",
+            interrupted ? "\ninterrupted: what follows is what was measured so far" : "");
+}
+
+static bool among(const char *words, const char *name)
+{
+    size_t length = strlen(name);
+
+    for (const char *p = words; *p;) {
+        size_t word = strcspn(p, ",");
+
+        if (word == length && strncmp(p, name, word) == 0)
+            return true;
+        p += word + (p[word] == ',');
+    }
+    return false;
+}
+
+static void add_case(int pattern, size_t bytes, int comms)
+{
+    if (!among(run.patterns, pattern_names[pattern]) || comms > run.settings.comms ||
+        run.case_count == MAX_TASKS)
+        return;
+    run.cases[run.case_count++].task = (struct task){.pattern = pattern,
+                                                     .bytes = bytes,
+                                                     .comms = comms,
+                                                     .load_GBps = run.load_GBps,
+                                                     .seconds = pattern == IDLE ? run.idle_s : 0};
+}
+
+static void make_cases(void)
+{
+    static const size_t latency[] = {8, 64, 1024, 8192, 65536};
+    static const size_t bulk[] = {65536, 1 << 20, 16 << 20};
+    static const int comms[] = {1, 4};
+
+    for (size_t i = 0; i < FAKE_COUNT(latency); i++)
+        add_case(LATENCY, latency[i], 1);
+    for (int pattern = BANDWIDTH; pattern <= BOTH_WAYS; pattern++)
+        for (size_t i = 0; i < FAKE_COUNT(bulk); i++)
+            for (size_t c = 0; c < FAKE_COUNT(comms); c++)
+                add_case(pattern, bulk[i], comms[c]);
+    add_case(RATE, 64, 1);
+    add_case(RATE, 64, 4);
+    add_case(CPU, 1 << 20, 1);
+    add_case(CPU, 1 << 20, 4);
+    add_case(CALLS, 16 << 20, 1);
+    add_case(IDLE, 8, run.settings.comms);
+}
+
+static void help(void)
+{
+    printf("Usage: braid-netperf --plugin PATH|NAME [--plugin OTHER ...] [options]\n"
+           "  --plugin P[@V]   net plugin to measure, by path or name, at interface version V "
+           "(default: its newest);\n"
+           "                   the first one is the subject of the rows, the others are its peers\n"
+           "  --patterns LIST  of latency,bandwidth,both-ways,rate,cpu,calls,idle (default: all "
+           "but idle)\n"
+           "  --comms N        connections each way, up to 8 (default 4; cases use 1 and 4)\n"
+           "  --rounds N       measurements of a case, the median counts (default 7)\n"
+           "  --depth N        messages in flight on a connection in the rate pattern (default 32; "
+           "elsewhere 8, as NCCL)\n"
+           "  --load GBps      offered in each direction in the cpu pattern (default 0.5)\n"
+           "  --idle S         seconds of the idle pattern (default 10)\n"
+           "  --no-raw         leave plain TCP out\n"
+           "  --json FILE      write one row a case; --transport NAME is its first part (default "
+           "socket)\n"
+           "  --timeout S      bound of every wait (default 30)\n"
+           "Latency is one way. Bandwidth counts one direction. A plugin is polled as NCCL polls "
+           "it, by a thread that yields.\n");
+}
+
+static void add_target(char *plugin)
+{
+    struct target *t = &run.targets[run.target_count];
+    char *at = plugin ? strrchr(plugin, '@') : NULL;
+
+    if (run.target_count == MAX_TARGETS)
+        return;
+    if (at) {
+        *at = 0;
+        t->version = atoi(at + 1);
+    }
+    t->plugin = plugin;
+    run.target_count++;
+}
+
+static void parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"plugin", 1, NULL, 'p'},  {"patterns", 1, NULL, 'P'},  {"comms", 1, NULL, 'c'},
+        {"rounds", 1, NULL, 'r'},  {"depth", 1, NULL, 'd'},     {"load", 1, NULL, 'l'},
+        {"idle", 1, NULL, 'i'},    {"no-raw", 0, NULL, 'R'},    {"json", 1, NULL, 'j'},
+        {"timeout", 1, NULL, 't'}, {"transport", 1, NULL, 'T'}, {"help", 0, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+        switch (opt) {
+        case 'p': add_target(optarg); break;
+        case 'P': run.patterns = optarg; break;
+        case 'c': run.settings.comms = atoi(optarg); break;
+        case 'r': run.rounds = atoi(optarg); break;
+        case 'd': run.settings.depth = atoi(optarg); break;
+        case 'l': run.load_GBps = atof(optarg); break;
+        case 'i': run.idle_s = atof(optarg); break;
+        case 'R': run.raw = false; break;
+        case 'j': run.json = optarg; break;
+        case 't': run.settings.timeout_s = (unsigned)atoi(optarg); break;
+        case 'T': run.transport = optarg; break;
+        default: help(); exit(opt == 'h' ? 0 : 2);
+        }
+    if (!run.target_count || optind != argc || run.settings.comms < 1 ||
+        run.settings.comms > MAX_COMMS || run.rounds < 1 || run.rounds > MAX_ROUNDS ||
+        run.settings.depth < 1 || run.settings.depth > 32 || run.load_GBps <= 0) {
+        help();
+        exit(2);
+    }
+}
+
+static void stop_all(void)
+{
+    struct task end = {.messages = 0};
+
+    for (int i = 0; i < run.target_count; i++) {
+        struct target *t = &run.targets[i];
+        uint64_t start = fake_now_ns();
+
+        if (t->pid <= 0)
+            continue;
+        t->control->task = end;
+        t->control->seq++;
+        while (waitpid(t->pid, NULL, WNOHANG) == 0) {
+            if (fake_now_ns() - start > 5 * FAKE_NS_PER_S)
+                kill(t->pid, SIGKILL);
+            usleep(1000);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int rc = 0;
+
+    parse(argc, argv);
+    if (run.raw)
+        add_target(NULL);
+    signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
+    for (int i = 0; i < run.target_count; i++)
+        start_target(&run.targets[i]);
+    for (int i = 0; i < run.target_count; i++)
+        wait_sides(&run.targets[i], run.targets[i].control->ready, 1, run.settings.timeout_s);
+    make_cases();
+    measure_all();
+    stop_all();
+    print_table(run.cases, run.case_count, run.targets, run.target_count);
+    if (run.json)
+        rc = write_rows(run.json, run.transport, run.cases, run.case_count, run.targets,
+                        run.target_count);
+    for (int i = 0; i < run.target_count; i++)
+        rc |= run.targets[i].failed;
+    return rc ? 1 : 0;
+}

@@ -1,0 +1,358 @@
+/*
+ * A net plugin as a target of braid-netperf: two ranks with connections both ways, driven as NCCL drives them. Service thread: setup
+ * and registration. Progress thread: posts ahead and polls, and yields the core when nothing moved.
+ */
+#include "netperf.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/fakenccl/fake_rank.h"
+
+#define MAX_DEPTH     32
+#define SYNC_BYTES    8
+#define BUFFER_BUDGET ((size_t)64 << 20) /* for one connection */
+
+/* One connection and its buffers. */
+struct lane {
+    struct fake_conn *conn;
+    struct fake_buffer buffers[MAX_DEPTH];
+    void *requests[MAX_DEPTH];
+    int depth;
+    size_t bytes;
+    uint64_t posted;
+    uint64_t done;
+};
+
+struct side {
+    struct fake_rank *r;
+    struct control *control;
+    struct settings settings;
+    struct fake_conn conns[2 * MAX_COMMS];
+    struct lane lanes[2 * MAX_COMMS];
+    int count;
+    struct task task;
+    struct outcome outcome;
+    bool timing_calls;
+};
+
+static int depth_for(const struct side *s, size_t bytes)
+{
+    size_t depth = bytes ? BUFFER_BUDGET / bytes : MAX_DEPTH;
+
+    if (s->task.pattern != RATE && depth > 8)
+        depth = 8;
+    if (depth > (size_t)s->settings.depth)
+        depth = (size_t)s->settings.depth;
+    return depth < 2 ? 2 : (int)depth;
+}
+
+static void prepare_job(void *arg)
+{
+    struct side *s = arg;
+
+    for (int i = 0; i < s->count; i++) {
+        struct lane *l = &s->lanes[i];
+        size_t size = s->task.bytes > SYNC_BYTES ? s->task.bytes : SYNC_BYTES;
+
+        l->conn = &s->conns[i];
+        l->posted = l->done = 0;
+        l->bytes = s->task.bytes;
+        l->depth = depth_for(s, s->task.bytes);
+        for (int d = 0; d < l->depth; d++) {
+            fake_buffer_make(&l->buffers[d], size, true);
+            memset(l->buffers[d].data, d + 1, size);
+            fake_must(s->r,
+                      fake_net_reg(&s->r->net, l->conn->comm, l->buffers[d].data, size,
+                                   &l->buffers[d].mh),
+                      "regMr");
+        }
+    }
+}
+
+static void release_job(void *arg)
+{
+    struct side *s = arg;
+
+    for (int i = 0; i < s->count; i++)
+        for (int d = 0; d < s->lanes[i].depth; d++) {
+            struct fake_buffer *b = &s->lanes[i].buffers[d];
+
+            fake_must(s->r, fake_net_dereg(&s->r->net, s->lanes[i].conn->comm, b->mh), "deregMr");
+            fake_buffer_free(b);
+        }
+}
+
+static void note_call(struct side *s, uint64_t begin)
+{
+    double used = s->timing_calls ? (double)(fake_thread_cpu_ns() - begin) / 1e9 : 0;
+
+    if (used > s->outcome.longest_call_s)
+        s->outcome.longest_call_s = used;
+}
+
+static uint64_t call_begins(const struct side *s)
+{
+    return s->timing_calls ? fake_thread_cpu_ns() : 0;
+}
+
+/* Posts the lane's next message; false when the plugin has no room now. */
+static bool post(struct side *s, struct lane *l)
+{
+    const struct fake_net *net = &s->r->net;
+    struct fake_buffer *b = &l->buffers[l->posted % (uint64_t)l->depth];
+    void **request = &l->requests[l->posted % (uint64_t)l->depth];
+    void *data = b->data;
+    int tag = 1;
+    uint64_t begin = call_begins(s);
+
+    *request = NULL;
+    if (l->conn->sends)
+        fake_must(s->r, fake_net_isend(net, l->conn->comm, data, l->bytes, tag, b->mh, request),
+                  "isend");
+    else
+        fake_must(s->r,
+                  fake_net_irecv(net, l->conn->comm, 1, &data, &l->bytes, &tag, &b->mh, request),
+                  "irecv");
+    note_call(s, begin);
+    l->posted += *request != NULL;
+    return *request != NULL;
+}
+
+static bool finish(struct side *s, struct lane *l)
+{
+    int done = 0;
+    int size = 0;
+    uint64_t begin = call_begins(s);
+
+    fake_must(s->r,
+              fake_net_test(&s->r->net, l->requests[l->done % (uint64_t)l->depth], &done, &size),
+              "test");
+    note_call(s, begin);
+    l->done += done != 0;
+    return done != 0;
+}
+
+/* One step of a lane that has `messages` to move in all. */
+static bool advance(struct side *s, struct lane *l, uint64_t messages)
+{
+    bool moved = false;
+
+    if (l->posted < messages && l->posted - l->done < (uint64_t)l->depth)
+        moved = post(s, l);
+    if (l->done < l->posted)
+        moved |= finish(s, l);
+    return moved;
+}
+
+static void check_late(const struct side *s, uint64_t since, const char *what)
+{
+    if (fake_late(s->r, since))
+        fake_die(s->r, "waited %u s for %s (%zu bytes)", s->r->options->timeout_s, what,
+                 s->task.bytes);
+}
+
+/* Moves lanes until each has done `messages` in all. `due_ns` > 0: sends keep to a schedule, and idle time is slept. */
+static void drive(struct side *s, struct lane **lanes, int count, uint64_t messages, double due_ns)
+{
+    uint64_t start = fake_now_ns();
+    uint64_t idle_ns = start;
+    unsigned idle = 0;
+    int open;
+
+    do {
+        bool moved = false;
+
+        open = 0;
+        for (int i = 0; i < count; i++) {
+            struct lane *l = lanes[i];
+            uint64_t allowed = messages;
+
+            if (due_ns > 0 && l->conn->sends) {
+                allowed = (uint64_t)((double)(fake_now_ns() - start) / due_ns) + 1;
+                allowed = allowed < messages ? allowed : messages;
+            }
+            if (l->done == messages)
+                continue;
+            open++;
+            moved |= advance(s, l, allowed);
+        }
+        if (moved) {
+            idle = 0;
+        } else {
+            if (++idle == 1024)
+                idle_ns = fake_now_ns();
+            if (idle % 1024 == 0)
+                check_late(s, idle_ns, "messages");
+            if (due_ns > 0)
+                usleep(50);
+            else
+                sched_yield();
+        }
+    } while (open);
+}
+
+static struct lane *lane_of(struct side *s, bool sends, int channel)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->conns[i].sends == sends && s->conns[i].channel == channel)
+            return &s->lanes[i];
+    return NULL;
+}
+
+/* Both ranks have come here and every lane is warm. */
+static void meet(struct side *s)
+{
+    struct lane *out = lane_of(s, true, 0);
+    struct lane *in = lane_of(s, false, 0);
+    size_t bytes = s->task.bytes;
+    struct lane *pair[] = {in, out};
+
+    in->bytes = out->bytes = SYNC_BYTES;
+    drive(s, pair, 2, in->done + 1, 0);
+    in->bytes = out->bytes = bytes;
+}
+
+static void ping_pong(struct side *s)
+{
+    struct lane *out = lane_of(s, true, 0);
+    struct lane *in = lane_of(s, false, 0);
+    uint64_t base = in->done;
+    uint64_t last = base + s->task.messages;
+    uint64_t idle_ns = 0;
+
+    for (unsigned idle = 0; in->done < last;) {
+        bool moved = false;
+
+        if (in->posted < last && in->posted - in->done < (uint64_t)in->depth)
+            post(s, in);
+        /* Rank 0 is one message ahead of what it has received, rank 1 level with it. */
+        if (out->posted < last && out->posted < in->done + (s->r->rank == 0) &&
+            out->posted - out->done < (uint64_t)out->depth)
+            moved |= post(s, out);
+        if (in->done < in->posted)
+            moved |= finish(s, in);
+        if (out->done < out->posted)
+            finish(s, out);
+        idle = moved ? 0 : idle + 1;
+        if (!moved)
+            sched_yield();
+        if (idle == 4096)
+            idle_ns = fake_now_ns();
+        if (idle && idle % 4096 == 0)
+            check_late(s, idle_ns, "a ping-pong");
+    }
+    while (out->done < last)
+        if (!(out->posted < last && post(s, out)) && !finish(s, out))
+            sched_yield();
+}
+
+static int choose_lanes(struct side *s, struct lane **lanes)
+{
+    bool both = s->task.pattern == BOTH_WAYS || s->task.pattern == CPU || s->task.pattern == CALLS;
+    int count = 0;
+
+    for (int c = 0; c < s->task.comms; c++)
+        for (int sends = 0; sends < 2; sends++)
+            if (both || sends == (s->r->rank == 0))
+                lanes[count++] = lane_of(s, sends, c);
+    return count;
+}
+
+static void work_job(void *arg)
+{
+    struct side *s = arg;
+    struct lane *lanes[2 * MAX_COMMS];
+    int count = choose_lanes(s, lanes);
+    uint64_t base;
+    uint64_t begin;
+    uint64_t cpu;
+    double due_ns = 0;
+
+    meet(s);
+    s->timing_calls = s->task.pattern == CALLS;
+    if (s->task.pattern == CPU)
+        due_ns = (double)s->task.bytes * s->task.comms / s->task.load_GBps;
+    cpu = fake_process_cpu_ns();
+    begin = fake_now_ns();
+    if (s->task.pattern == LATENCY) {
+        ping_pong(s);
+    } else if (s->task.pattern == IDLE) {
+        fake_sleep_ms((unsigned)(s->task.seconds * 1e3));
+    } else {
+        base = s->task.messages;
+        /* The first lane of each direction has the meeting's message behind it. */
+        for (int i = 0; i < count; i++)
+            lanes[i]->posted = lanes[i]->done = 0;
+        drive(s, lanes, count, base, due_ns);
+    }
+    s->outcome.seconds = (double)(fake_now_ns() - begin) / 1e9;
+    s->outcome.cpu_s = (double)(fake_process_cpu_ns() - cpu) / 1e9;
+}
+
+static void serve(struct side *s)
+{
+    uint32_t seq = 0;
+
+    s->control->ready[s->r->rank] = 1;
+    for (;;) {
+        seq = wait_task(s->control, seq);
+        s->task = s->control->task;
+        if (s->task.messages == 0)
+            return;
+        memset(&s->outcome, 0, sizeof(s->outcome));
+        s->timing_calls = false;
+        fake_worker_run(&s->r->service, prepare_job, s);
+        fake_worker_run(&s->r->progress, work_job, s);
+        s->control->outcome[s->r->rank] = s->outcome;
+        fake_worker_run(&s->r->service, release_job, s);
+        s->control->done[s->r->rank] = seq;
+    }
+}
+
+static bool talks_both(int from, int to, int ranks)
+{
+    (void)ranks;
+    return from != to;
+}
+
+struct job {
+    const struct target *target;
+    const struct settings *settings;
+};
+
+static void rank_main(struct fake_rank *r, void *arg)
+{
+    const struct job *job = arg;
+    struct side *s = calloc(1, sizeof(*s));
+
+    s->r = r;
+    s->control = job->target->control;
+    s->settings = *job->settings;
+    fake_rank_load(r);
+    if (r->rank == 0) {
+        snprintf(s->control->name, sizeof(s->control->name), "%s", r->net.name);
+        s->control->version = r->net.version;
+    }
+    s->count = fake_conns_make(r, s->conns, 2 * MAX_COMMS, talks_both);
+    fake_connect_all(r, s->conns, s->count);
+    serve(s);
+    fake_close_all(r, s->conns, s->count);
+    fake_barrier(r, 2, "end");
+    fake_rank_unload(r);
+    free(s);
+}
+
+int plugin_job(const struct target *target, const struct settings *settings)
+{
+    struct fake_options options = {.plugin = target->plugin,
+                                   .version = target->version,
+                                   .ranks = SIDES,
+                                   .channels = settings->comms,
+                                   .timeout_s = settings->timeout_s};
+    struct job job = {target, settings};
+
+    return fake_ranks_run(&options, 0, rank_main, &job);
+}
