@@ -32,6 +32,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "braid/wire/net_record.h"
+#include "common/netif.h"
 
 struct braid_conn;
 struct braid_lane;
@@ -50,6 +51,7 @@ struct braid_lane;
 struct braid_device_props {
     const char *name;     /* unique, "eth0", "mlx5_0:1" */
     const char *pci_path; /* folder in /sys, or NULL */
+    const char *netif;    /* network interface whose addresses reach this device's peers, or NULL */
     uint64_t guid;        /* equal for the functions of one chip */
     int ptr_support;      /* BRAID_PTR_* that mr_reg accepts */
     bool reg_is_global;   /* a registration made on one connection is good for all of the device */
@@ -90,6 +92,7 @@ struct braid_remote {
 
 /* One chunk for a lane to deliver. Valid until the lane reports braid_conn_put_done() for it. */
 struct braid_put {
+    uint32_t shift; /* log2 of the chunk size of the message */
     uint32_t sub; /* receive of the peer; slot = sub % BRAID_SUBS, generation = sub / BRAID_SUBS */
     uint32_t chunk;  /* number of the chunk in its message, below BRAID_MESSAGE_CHUNKS */
     uint64_t offset; /* of the chunk in the message */
@@ -176,7 +179,8 @@ struct braid_transport {
     int (*attach)(struct braid_conn *conn, int fd, unsigned index);
     /*
      * Ends everything that offer() and attach() made, in any state, also when the peer is silent: does not wait for it. When it
-     * returns no thread, no NIC and no kernel touches any buffer of this connection. Says BYE where a lane still can.
+     * returns no thread, no NIC and no kernel touches any buffer of this connection. Says BYE where a lane still can. Called with the
+     * maintenance lock held: no thread of the transport may wait for that lock.
      */
     void (*detach)(struct braid_conn *conn);
     /* "10.0.0.1:4711 over eth0" into buf; for messages. */
@@ -244,6 +248,9 @@ const char *braid_conn_peer(const struct braid_conn *conn);
 /* The communicator's traffic class; -1 if the user set none. */
 int braid_conn_traffic_class(const struct braid_conn *conn);
 
+/* The network interfaces that may be used, best first; constant between plugin init and finalize. */
+const struct braid_netif *braid_netifs(int *count_p);
+
 /* Initialises core's part of a lane. */
 void braid_lane_init(struct braid_lane *lane, struct braid_conn *conn,
                      const struct braid_transport *ops, unsigned index, unsigned rail);
@@ -272,7 +279,7 @@ int braid_conn_on_record(struct braid_lane *lane, const struct braid_rec *rec, c
  * Stream lanes: a CHUNK header arrived; where does its body go? 0 and *landing; -EPROTO when no such receive is posted or the
  * chunk does not fit (the lane must go down); nothing of a refused chunk may be stored.
  */
-int braid_conn_land(struct braid_lane *lane, uint32_t sub, uint64_t offset, size_t bytes,
+int braid_conn_land(struct braid_lane *lane, const struct braid_rec *rec,
                     struct braid_landing *landing);
 /*
  * Chunk `chunk` of receive `sub` lies in its buffer, visible to the CPU (and, for CUDA memory, to the GPU after flush). Remote
@@ -294,6 +301,12 @@ uint64_t braid_conn_put_bytes(const struct braid_conn *conn);
  * after fence(). Exactly once for each put that was fetched.
  */
 void braid_conn_put_done(struct braid_lane *lane, const struct braid_put *put, int status);
+
+/*
+ * Gives control records that wait (receives to announce, credit, messages to start) to the control lane, whose lock must not be held by
+ * the caller. I/O threads call it after progress(); isend, irecv and test do so themselves.
+ */
+void braid_conn_pump(struct braid_conn *conn);
 
 /*
  * The lane went down: `error` a negative errno, `what` the failed operation ("recv", "work completion: remote access error").

@@ -24,7 +24,8 @@ struct transfer {
     size_t receive_bytes;
     int posts; /* messages a connection */
     bool must_fail;
-    bool stop_early; /* return after a little while, whatever is in flight */
+    bool until_error; /* senders go on until they see one */
+    bool stop_early;  /* return after a little while, whatever is in flight */
     _Atomic uint64_t *die_when;
     struct fake_buffer buffers[MAX_CONNS][POSTS];
     void *requests[MAX_CONNS][POSTS];
@@ -80,6 +81,8 @@ static int push(struct transfer *t, int i, int k)
     if (!t->requests[i][k]) {
         if (k > 0 && !t->requests[i][k - 1])
             return 0;
+        if (t->die_when && k >= POSTS / 2)
+            return 0; /* it dies with messages owed on every connection, however fast each is */
         if (c->sends)
             return fake_net_isend(&t->r->net, c->comm, data, size, tag, b->mh, &t->requests[i][k]);
         return fake_net_irecv(&t->r->net, c->comm, 1, &data, &size, &tag, &b->mh,
@@ -92,9 +95,19 @@ static int push(struct transfer *t, int i, int k)
     return result;
 }
 
-static bool settled(const struct transfer *t, int i)
+/*
+ * A sender may have handed over small messages before the receiver could refuse the first, so it learns of the error at a later
+ * call: it goes on sending until then.
+ */
+static bool settled(struct transfer *t, int i)
 {
-    return t->result[i] != 0 || t->done[i][t->posts - 1];
+    int last = t->posts - 1;
+
+    if (t->result[i] == 0 && t->done[i][last] && t->until_error && t->conns[i].sends) {
+        t->requests[i][last] = NULL;
+        t->done[i][last] = false;
+    }
+    return t->result[i] != 0 || t->done[i][last];
 }
 
 static void transfer_job(void *arg)
@@ -181,6 +194,7 @@ static void oversize_main(struct fake_rank *r, void *arg)
         int warnings = fake_log_warnings;
 
         t->must_fail = true;
+        t->until_error = true;
         fake_connect_all(r, conns, count);
         run_transfer(t);
         if (t->result[0] == 0)

@@ -30,7 +30,7 @@ enum braid_rec_type {
     BRAID_REC_FAIL =
         7, /* either way: the connection is given up; `arg` the errno, `body` a line of text for the peer's log */
     BRAID_REC_BYE =
-        8, /* either way: orderly close; an end of stream without it means that the peer died */
+        8, /* either way, outside the sequence: orderly close; an end of stream without it means that the peer died */
     BRAID_REC_DONE =
         9, /* receiver to sender: every sub before `arg` has landed whole (retained sources may go) */
     BRAID_REC_FENCE =
@@ -41,7 +41,7 @@ enum braid_rec_type {
 /* The header of every record. */
 struct braid_rec {
     uint8_t type;        /* enum braid_rec_type */
-    uint8_t shift;       /* START: log2 of the chunk size */
+    uint8_t shift;       /* START, CHUNK: log2 of the message's chunk size */
     uint16_t lane;       /* index of the lane that carries it, checked against the lane's own */
     uint32_t body_bytes; /* bytes that follow the header */
     uint32_t seq;    /* control records: 1, 2, 3, ... in each direction; CHUNK: the lane's epoch */
@@ -66,6 +66,8 @@ BRAID_WIRE_ASSERT(sizeof(struct braid_recv_word) == 32, "receive word layout");
 
 /* A GPU may be polling the buffer while data lands: ascending order, whole 8-byte words, no flag before its data. */
 #define BRAID_RECV_POLLED 0x1u
+/* Filled by an eager message before it was announced. `capacity` such receives with this tag follow one another, from `sub` on. */
+#define BRAID_RECV_USED 0x2u
 
 /* A message has at most this many chunks, so that a chunk number fits in 8 bits and its bitmap in 32 bytes. */
 #define BRAID_MESSAGE_CHUNKS 256

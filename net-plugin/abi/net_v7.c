@@ -1,0 +1,51 @@
+/* NCCL's net interface v7 (NCCL 2.19 and later): as v6, with device handles, which a HOST device leaves alone. */
+#include "net-plugin/abi/abi.h"
+#include "nccl/net_v7.h"
+
+static ncclResult_t get_properties(int dev, ncclNetProperties_v7_t *props)
+{
+    struct braid_device_props device;
+    int err = braid_net_device_props(dev, &device);
+
+    if (err != 0)
+        return braid_abi_result(err);
+    BRAID_ABI_FILL_V7(props, &device);
+    return ncclSuccess;
+}
+
+static ncclResult_t init(ncclDebugLogger_t log)
+{
+    return braid_abi_init(NULL, -1, log);
+}
+
+static ncclResult_t connect_dev(int dev, void *handle, void **send_comm,
+                                ncclNetDeviceHandle_v7_t **dev_comm)
+{
+    return braid_abi_connect(NULL, dev, -1, handle, send_comm);
+}
+
+static ncclResult_t accept_dev(void *listen_comm, void **recv_comm,
+                               ncclNetDeviceHandle_v7_t **dev_comm)
+{
+    return braid_abi_accept(listen_comm, recv_comm);
+}
+
+BRAID_EXPORT ncclNet_v7_t ncclNetPlugin_v7 = {
+    .name = BRAID_NET_NAME,
+    .init = init,
+    .devices = braid_abi_devices,
+    .getProperties = get_properties,
+    .listen = braid_abi_listen,
+    .connect = connect_dev,
+    .accept = accept_dev,
+    .regMr = braid_abi_reg_mr_int,
+    .regMrDmaBuf = braid_abi_reg_mr_dmabuf,
+    .deregMr = braid_abi_dereg_mr,
+    .isend = braid_abi_isend_int,
+    .irecv = braid_abi_irecv_int,
+    .iflush = braid_abi_iflush,
+    .test = braid_abi_test,
+    .closeSend = braid_abi_close,
+    .closeRecv = braid_abi_close,
+    .closeListen = braid_abi_close_listen,
+};

@@ -1,0 +1,209 @@
+/*
+ * A connection: NCCL's sendComm or recvComm. Internal to core.
+ *
+ * Sends and receives are fixed arrays; nothing is allocated after the connection is up. Matching rule, the same on both sides: the k-th
+ * message with a tag goes to the k-th receive (sub) with that tag. Small messages travel at once inside a control record (eager)
+ * and are matched by the receiver; larger ones wait until the receiver has announced the sub and are matched by the sender, which then
+ * retraces what the receiver did with the eager ones before. Announcements (braid_recv_word) are therefore complete and in posted
+ * order, but they may be late: small receives are announced in bulk, long after they were filled.
+ *
+ * Threading. `lock` is a spin lock over matching state, held for microseconds, never across a system call. The lock of a lane is
+ * taken before it. Chunk counters and lane lists are atomics, because I/O threads touch them without `lock`; `put_lock` covers the list of
+ * messages that have chunks to hand out. Handshake, streams and close belong to the maintenance lock.
+ */
+#ifndef BRAID_NET_CONN_H
+#define BRAID_NET_CONN_H
+
+#include "common/clock.h"
+#include "net-plugin/core/net.h"
+#include "net-plugin/core/transport.h"
+#include "braid/wire/net_handshake.h"
+
+#define BRAID_SENDS   256 /* outstanding sends: 32 requests, each up to 8 wide on the other side */
+#define BRAID_RECVS   64  /* outstanding receives */
+#define BRAID_FLUSHES 64
+/* Most eager messages that can be unaccounted for: those that fit in the window at zero bytes each. */
+#define BRAID_EAGER_MAX    (BRAID_EAGER_WINDOW / BRAID_EAGER_OVERHEAD)
+#define BRAID_BOUNCE_BYTES (2 * BRAID_EAGER_WINDOW)
+
+struct braid_spin {
+    atomic_flag held;
+};
+
+void braid_spin_lock(struct braid_spin *spin);
+static inline void braid_spin_unlock(struct braid_spin *spin)
+{
+    atomic_flag_clear_explicit(&spin->held, memory_order_release);
+}
+
+enum braid_request_kind { BRAID_REQUEST_SEND = 1, BRAID_REQUEST_RECV, BRAID_REQUEST_FLUSH };
+
+/* What NCCL holds; the first member of all three. */
+struct braid_request {
+    enum braid_request_kind kind;
+    struct braid_conn *conn;
+};
+
+enum braid_send_state {
+    BRAID_SEND_FREE,
+    BRAID_SEND_PENDING, /* waits for a sub, for credit or for room in the control lane */
+    BRAID_SEND_ACTIVE,  /* chunks under way; done when `left` is 0 */
+};
+
+struct braid_send {
+    struct braid_request base;
+    atomic_int state; /* enum braid_send_state */
+    int tag;
+    const void *data;
+    size_t bytes;
+    struct braid_mr *mr;
+    struct braid_send *next; /* of pending, then of the list of active ones */
+    uint32_t sub;
+    struct braid_remote dst;
+    uint8_t shift;
+    uint32_t chunks, next_chunk;
+    atomic_uint left; /* chunks whose source may still be read */
+};
+
+enum braid_sub_state {
+    BRAID_SUB_FREE,
+    BRAID_SUB_POSTED,  /* waits for a message */
+    BRAID_SUB_STARTED, /* START came: chunks land; done when all are there */
+    BRAID_SUB_FILLED,  /* an eager message has filled it */
+};
+
+/* One receive of a group. `number` says which one the slot holds; lanes compare it without the lock. */
+struct braid_sub {
+    _Atomic uint64_t number; /* 1 + sub number, 0 for none; stored last when posting */
+    atomic_int state;        /* enum braid_sub_state */
+    int tag;
+    enum braid_polled polled;
+    void *data;
+    size_t capacity, bytes;
+    struct braid_mr *mr;
+    uint32_t chunks; /* of the message, once started */
+    atomic_uint landed;
+    _Atomic uint64_t map[BRAID_MESSAGE_CHUNKS / 64];
+};
+
+struct braid_recv {
+    struct braid_request base;
+    bool in_use;
+    int n;
+    uint32_t first_sub;
+};
+
+struct braid_flush {
+    struct braid_request base;
+    bool in_use;
+    void *token;
+};
+
+/* An eager message that came before its receive. */
+struct braid_early {
+    int tag;
+    uint32_t bytes, at; /* in bounce */
+    bool taken;
+};
+
+struct braid_conn_sender {
+    struct braid_send sends[BRAID_SENDS];
+    uint32_t next_send; /* slot of the next isend */
+    atomic_uint outstanding;
+    struct braid_send *pending, **pending_end;
+    struct braid_recv_word words[BRAID_SUBS]; /* ring: announced and not matched, in order */
+    uint32_t words_head, words_tail;
+    int eager_tags[BRAID_EAGER_MAX]; /* ring: sent eagerly, sub not announced yet, in order */
+    uint32_t eager_head, eager_tail;
+    uint32_t credit_used, credit_back; /* running sums of eager cost */
+    struct braid_spin put_lock;
+    struct braid_send *active, **active_end;
+    _Atomic uint64_t put_bytes;
+};
+
+struct braid_conn_receiver {
+    struct braid_recv recvs[BRAID_RECVS];
+    uint32_t next_recv;
+    struct braid_sub subs[BRAID_SUBS];
+    uint32_t next_sub;   /* number of the next sub to be posted */
+    uint32_t next_word;  /* number of the next sub to be announced */
+    uint32_t next_match; /* every sub before it is matched */
+    bool announce;       /* a receive too large for eager waits unannounced */
+    struct braid_early early[BRAID_EAGER_MAX];
+    uint32_t early_head, early_tail;
+    uint32_t bounce_head, bounce_tail; /* running offsets in bounce */
+    uint32_t credit_given, credit_told;
+    struct braid_flush flushes[BRAID_FLUSHES];
+    struct braid_recv_word words[BRAID_SUBS]; /* under construction */
+    uint8_t bounce[BRAID_BOUNCE_BYTES];
+};
+
+struct braid_conn {
+    const struct braid_transport *ops;
+    void *tp;
+    bool sender;
+    int dev;
+    int traffic_class;
+    atomic_int error;        /* sticky negative errno */
+    atomic_bool peer_closed; /* BYE came */
+    bool fail_due;           /* fail_text is to be sent as FAIL record; under lock */
+    char fail_text[256];
+    char peer[160];
+    struct braid_spin lock;
+    struct braid_lane *lanes[BRAID_LANES_MAX];
+    atomic_uint lanes_count;
+    atomic_uint control; /* index in lanes of the one that carries control records */
+    uint32_t seq_out, seq_in;
+    uint32_t eager_bytes;           /* largest eager message */
+    uint32_t mrs_told[64];          /* receiver: ids of registrations told; slot = id % 64 */
+    struct braid_conn_sender *tx;   /* if sender */
+    struct braid_conn_receiver *rx; /* else */
+    /* under the maintenance lock */
+    uint64_t id;
+    uint8_t stream_key[BRAID_SECRET_BYTES];
+    struct braid_conn *next_conn;
+    union braid_addr peer_addr;
+};
+
+/* When an eager receiver tells the sender of the room it has made: not for every message. */
+#define BRAID_CREDIT_STEP (BRAID_EAGER_WINDOW / 4)
+/* Receives too small to need an announcement are announced in batches of this size. */
+#define BRAID_WORDS_STEP 128
+
+/* Makes a connection without lanes. NULL when memory is short. */
+struct braid_conn *braid_conn_new(bool sender, int dev, int traffic_class);
+/* Detaches the transport, if any, and frees. Accepts NULL. */
+void braid_conn_free(struct braid_conn *conn);
+
+/* Sticky failure: the first error stays. Logs nothing. */
+void braid_conn_fail(struct braid_conn *conn, int error);
+/* The same, and tells the peer the line `text` that the caller has logged. Conn lock held. */
+void braid_conn_fail_tell(struct braid_conn *conn, int error, const char *text);
+
+/* Moves what can be moved on every lane. */
+void braid_conn_poll(struct braid_conn *conn);
+/* Sends one control record with the next sequence number. Lane lock and conn lock held. As braid_transport.control. */
+int braid_conn_control(struct braid_conn *conn, struct braid_lane *lane, struct braid_rec *rec,
+                       const void *body);
+
+/* send.c */
+void braid_sender_init(struct braid_conn *conn);
+int braid_sender_pump(struct braid_conn *conn, struct braid_lane *lane);
+int braid_sender_on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body);
+int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, int tag,
+                       struct braid_mr *mr, struct braid_request **request_p);
+int braid_sender_test(struct braid_send *send, bool *done, int *size);
+bool braid_sender_uses(struct braid_conn *conn, const struct braid_mr *mr);
+
+/* recv.c */
+void braid_receiver_init(struct braid_conn *conn);
+int braid_receiver_pump(struct braid_conn *conn, struct braid_lane *lane);
+int braid_receiver_on_record(struct braid_conn *conn, const struct braid_rec *rec,
+                             const void *body);
+int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, const size_t *sizes,
+                         const int *tags, struct braid_mr *const *mrs, enum braid_polled polled,
+                         struct braid_request **request_p);
+int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes);
+bool braid_receiver_uses(struct braid_conn *conn, const struct braid_mr *mr);
+
+#endif

@@ -1,0 +1,533 @@
+/*
+ * The connecting side. Each connection, and each further stream of one, is an attempt that the maintenance thread drives: connect to the
+ * handle's addresses in turn, handshake, attach. NCCL's connect only asks for the outcome. An address that does not answer costs its
+ * turn, not the connection; the whole ends by success, by a peer that refuses for good, or by the time limit.
+ * Owned by the maintenance lock.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/hmac.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "net-plugin/core/net.h"
+#include "net-plugin/core/plugin.h"
+#include "net-plugin/core/setup.h"
+
+#define RETRY_MIN_NS (20 * BRAID_NS_PER_MS)
+#define RETRY_MAX_NS (1000 * BRAID_NS_PER_MS)
+
+enum phase { PHASE_PAUSE, PHASE_CONNECTING, PHASE_HANDSHAKE, PHASE_DONE, PHASE_FAILED };
+
+/* A transport that was offered: its half of the connection exists until another one is chosen. */
+struct offered {
+    const struct braid_transport *ops;
+    void *tp;
+};
+
+struct outgoing {
+    struct braid_watch watch;
+    struct outgoing *next;
+    uint64_t id; /* kept in the handle between calls of connect */
+    enum phase phase;
+    int error;
+    bool is_stream;
+    uint16_t stream, rail;
+    struct braid_handle handle;
+    struct braid_conn *conn;
+    struct offered offered[BRAID_HS_OFFERS];
+    union braid_addr addrs[BRAID_HANDLE_ADDRS];
+    unsigned addrs_count, addr;
+    uint64_t started_ns, until_ns, attempt_until_ns, pause_ns, next_word_ns;
+    char last[320]; /* what went wrong last */
+    struct braid_hs hs;
+};
+
+static struct outgoing *outgoings;
+static uint64_t next_id;
+
+static void on_outgoing(struct braid_watch *watch, uint32_t events);
+
+/* -- offers ------------------------------------------------------------------------------------------------------------------- */
+
+static void drop_offers(struct outgoing *out)
+{
+    if (out->conn->ops != NULL) /* the chosen one */
+        out->conn->ops->detach(out->conn);
+    for (unsigned i = 0; i < BRAID_HS_OFFERS; i++) {
+        if (out->offered[i].ops == NULL)
+            continue;
+        out->conn->ops = out->offered[i].ops;
+        out->conn->tp = out->offered[i].tp;
+        out->conn->ops->detach(out->conn);
+        out->offered[i].ops = NULL;
+    }
+    out->conn->ops = NULL;
+    out->conn->tp = NULL;
+}
+
+static void make_offers(struct outgoing *out)
+{
+    uint8_t offer[BRAID_OFFER_BYTES];
+    const struct braid_transport *t;
+    unsigned count = 0;
+    int tdev, got;
+
+    for (unsigned i = 0;
+         count < BRAID_HS_OFFERS && (t = braid_plugin_transport(out->conn->dev, i, &tdev)) != NULL;
+         i++) {
+        out->conn->ops = t;
+        out->conn->tp = NULL;
+        got = t->offer(out->conn, tdev, offer, sizeof(offer));
+        if (got < 0 || braid_hs_add_offer(&out->hs, t->id, offer, (size_t)got) != 0) {
+            t->detach(out->conn);
+            continue;
+        }
+        out->offered[count++] = (struct offered){t, out->conn->tp};
+    }
+    out->conn->ops = NULL;
+    out->conn->tp = NULL;
+}
+
+/* Keeps the transport that the peer chose. 0, -EAGAIN or a negative errno. */
+static int take_choice(struct outgoing *out, char *why, size_t why_bytes)
+{
+    const void *theirs;
+    uint32_t id;
+    size_t at = 0, bytes;
+    int err;
+
+    if (!braid_hs_next_offer(&out->hs, &at, &id, &theirs, &bytes)) {
+        snprintf(why, why_bytes, "the peer chose no transport");
+        return -EPROTO;
+    }
+    for (unsigned i = 0; i < BRAID_HS_OFFERS; i++) {
+        struct offered *offered = &out->offered[i];
+        if (offered->ops == NULL || offered->ops->id != id)
+            continue;
+        out->conn->ops = offered->ops;
+        out->conn->tp = offered->tp;
+        err = offered->ops->agree(out->conn, theirs, bytes, why, why_bytes);
+        offered->tp = out->conn->tp;
+        out->conn->ops = NULL;
+        if (err != 0)
+            return err;
+        struct offered chosen = *offered;
+        offered->ops = NULL;
+        drop_offers(out);
+        out->conn->ops = chosen.ops;
+        out->conn->tp = chosen.tp;
+        return 0;
+    }
+    snprintf(why, why_bytes, "the peer chose transport %u, which was not offered", id);
+    return -EPROTO;
+}
+
+/* -- one attempt ---------------------------------------------------------------------------------------------------------------- */
+
+static void end_attempt(struct outgoing *out)
+{
+    int fd = out->watch.fd;
+
+    braid_maint_remove(&out->watch);
+    if (fd >= 0)
+        braid_maint_linger(fd, NULL, 0);
+    out->watch.fd = -1;
+    if (!out->is_stream)
+        drop_offers(out);
+}
+
+static void fail_for_good(struct outgoing *out, int error)
+{
+    char text[BRAID_ADDR_TEXT] = "(no address)";
+
+    if (out->phase != PHASE_PAUSE)
+        end_attempt(out);
+    braid_maint_remove(&out->watch);
+    out->phase = PHASE_FAILED;
+    out->error = error;
+    if (out->addrs_count > 0)
+        braid_addr_text(&out->addrs[out->addr % out->addrs_count], text, sizeof(text));
+    BRAID_WARN("cannot connect device %d to %s (pid %u there): %s", out->conn->dev, text,
+               out->handle.pid, out->last);
+}
+
+/* This address did not work now; the next one, after a pause once all have had their turn. */
+static void try_next(struct outgoing *out, const char *what, int error)
+{
+    char text[BRAID_ADDR_TEXT];
+    uint64_t now = braid_now_ns();
+
+    snprintf(out->last, sizeof(out->last), "%s: %s", what, strerror(-error));
+    braid_addr_text(&out->addrs[out->addr], text, sizeof(text));
+    end_attempt(out);
+    out->phase = PHASE_PAUSE;
+    if (now >= out->next_word_ns) {
+        BRAID_INFO(BRAID_LOG_NET, "still connecting to %s (pid %u there) after %llu s: %s", text,
+                   out->handle.pid, (unsigned long long)((now - out->started_ns) / BRAID_NS_PER_S),
+                   out->last);
+        out->next_word_ns = now + BRAID_STILL_NS;
+    }
+    if (now >= out->until_ns) {
+        snprintf(out->last, sizeof(out->last),
+                 "gave up after %lld s (BRAID_CONNECT_TIMEOUT_S); last: %s: %s",
+                 (long long)braid_param_int(BRAID_P_CONNECT_TIMEOUT_S), what, strerror(-error));
+        fail_for_good(out, -ETIMEDOUT);
+        return;
+    }
+    out->addr = (out->addr + 1) % out->addrs_count;
+    out->watch.deadline_ns = now + 1;
+    if (out->addr == 0) {
+        out->watch.deadline_ns = now + out->pause_ns;
+        out->pause_ns = MIN(out->pause_ns * 2, RETRY_MAX_NS);
+    }
+    if (braid_maint_add(&out->watch, 0) != 0)
+        fail_for_good(out, -ENOMEM);
+}
+
+/* The address of the device's own interface that traffic to `peer` should leave by; NULL: the kernel chooses. */
+static const union braid_addr *source_for(struct outgoing *out, const union braid_addr *peer)
+{
+    struct braid_device_props props;
+    const struct braid_netif *netifs;
+    int count;
+
+    if (braid_net_device_props(out->conn->dev, &props) != 0 || props.netif == NULL)
+        return NULL;
+    netifs = braid_netifs(&count);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(netifs[i].name, props.netif) != 0)
+            continue;
+        for (int j = 0; j < netifs[i].addrs_count; j++)
+            if (netifs[i].addrs[j].sa.sa_family == peer->sa.sa_family)
+                return &netifs[i].addrs[j];
+    }
+    return NULL;
+}
+
+static void start_attempt(struct outgoing *out)
+{
+    const union braid_addr *peer = &out->addrs[out->addr];
+    int fd, err;
+
+    braid_maint_remove(&out->watch);
+    fd = braid_sock_connect(peer, source_for(out, peer));
+    if (fd < 0) {
+        try_next(out, "connect", fd);
+        return;
+    }
+    braid_sock_tune(fd, (unsigned)braid_param_int(BRAID_P_PEER_TIMEOUT_S));
+    out->phase = PHASE_CONNECTING;
+    out->attempt_until_ns = braid_now_ns() + BRAID_ATTEMPT_NS;
+    out->watch.fd = fd;
+    out->watch.deadline_ns = out->attempt_until_ns;
+    err = braid_maint_add(&out->watch, EPOLLOUT);
+    if (err != 0)
+        try_next(out, "epoll", err);
+}
+
+static void start_handshake(struct outgoing *out)
+{
+    struct braid_hs_hello hello = {.kind = out->is_stream ? BRAID_HS_STREAM : BRAID_HS_NEW,
+                                   .stream = out->stream,
+                                   .rail = out->rail,
+                                   .id = out->is_stream ? out->conn->id : out->handle.listen_id};
+    struct braid_hs_identity self;
+
+    braid_plugin_identity(out->conn->dev, &self);
+    braid_hs_connect(&out->hs, braid_hmac, &self,
+                     out->is_stream ? out->conn->stream_key : out->handle.secret, &hello);
+    out->hs.own.eager_bytes = out->conn->eager_bytes;
+    if (!out->is_stream)
+        make_offers(out);
+    out->phase = PHASE_HANDSHAKE;
+}
+
+/* The peer is authentic and has chosen. */
+static void on_choose(struct outgoing *out)
+{
+    struct braid_hs_proof answer;
+    char why[200] = "";
+    int err;
+
+    if (!out->is_stream) {
+        braid_setup_name_peer(out->conn, &out->hs, &out->addrs[out->addr]);
+        err = take_choice(out, why, sizeof(why));
+        if (err == -EAGAIN) {
+            out->watch.deadline_ns = braid_now_ns() + BRAID_NS_PER_MS;
+            return;
+        }
+        if (err == 0)
+            err = braid_hs_stream_key(&out->hs, out->conn->stream_key);
+        if (err != 0) {
+            braid_hs_reject(&out->hs, err, "%s", why[0] != '\0' ? why : strerror(-err));
+            return;
+        }
+        memcpy(&answer, out->hs.in + sizeof(struct braid_hs_header), sizeof(answer));
+        out->conn->eager_bytes = MIN(out->conn->eager_bytes, answer.eager_bytes);
+        out->conn->id = out->hs.conn_id;
+    }
+    braid_hs_ready(&out->hs);
+}
+
+static void on_done(struct outgoing *out)
+{
+    struct braid_conn *conn = out->conn;
+    int fd = out->watch.fd, err;
+
+    braid_maint_remove(&out->watch);
+    out->watch.fd = -1;
+    err = conn->ops->attach(conn, fd, out->stream);
+    if (err != 0) {
+        snprintf(out->last, sizeof(out->last), "attach: %s", strerror(-err));
+        out->phase = PHASE_PAUSE;
+        fail_for_good(out, err);
+        return;
+    }
+    out->phase = PHASE_DONE;
+    if (!out->is_stream)
+        BRAID_INFO(BRAID_LOG_NET, "connected device %d to %s over %s", conn->dev, conn->peer,
+                   conn->ops->name);
+}
+
+/* Whether a refusal will be the same next time. A listener that is not there yet cannot be: the handle came from it. */
+static void on_refused(struct outgoing *out)
+{
+    snprintf(out->last, sizeof(out->last), "%s%s",
+             out->hs.error_is_peers ? "the peer refused: " : "", out->hs.why);
+    if (out->hs.error_is_peers || out->hs.error == -EPROTONOSUPPORT || out->hs.error == -EACCES ||
+        out->hs.error == -ENOSYS)
+        fail_for_good(out, out->hs.error);
+    else
+        try_next(out, out->hs.why, out->hs.error);
+}
+
+static void outgoing_free(struct outgoing *out)
+{
+    struct outgoing **at;
+
+    for (at = &outgoings; *at != out; at = &(*at)->next)
+        ;
+    *at = out->next;
+    free(out);
+}
+
+static void run_handshake(struct outgoing *out)
+{
+    uint32_t wanted = EPOLLIN;
+    int action;
+
+    do {
+        action = braid_hs_move(&out->hs, out->watch.fd, &wanted);
+        if (action == BRAID_HS_CHOOSE) {
+            on_choose(out);
+            if (out->hs.state == BRAID_HS_S_CHOOSE)
+                return; /* the deadline calls again */
+        }
+    } while (action == BRAID_HS_CHOOSE);
+    if (action < 0) {
+        try_next(out,
+                 action == -ECONNRESET ? "the peer ended the stream during the handshake"
+                                       : "handshake",
+                 action);
+    } else if (action == BRAID_HS_FAILED) {
+        on_refused(out);
+    } else if (action == BRAID_HS_DONE) {
+        on_done(out);
+    } else {
+        out->watch.deadline_ns = out->attempt_until_ns;
+        braid_maint_change(&out->watch, wanted);
+    }
+}
+
+static void on_outgoing(struct braid_watch *watch, uint32_t events)
+{
+    struct outgoing *out = braid_container_of(watch, struct outgoing, watch);
+    int err;
+
+    if (out->phase == PHASE_PAUSE) {
+        start_attempt(out);
+    } else if (braid_now_ns() >= out->attempt_until_ns) {
+        try_next(out,
+                 out->phase == PHASE_CONNECTING ? "no answer to connect"
+                                                : "no answer in the handshake",
+                 -ETIMEDOUT);
+    } else if (out->phase == PHASE_CONNECTING) {
+        err = braid_sock_error(watch->fd);
+        if (err != 0) {
+            try_next(out, "connect", err);
+        } else {
+            start_handshake(out);
+            run_handshake(out);
+        }
+    } else if (out->phase == PHASE_HANDSHAKE) {
+        run_handshake(out);
+    }
+    if (out->is_stream && (out->phase == PHASE_DONE || out->phase == PHASE_FAILED))
+        outgoing_free(out);
+}
+
+/* -- what NCCL calls --------------------------------------------------------------------------------------------------------------- */
+
+static void take_addresses(struct outgoing *out)
+{
+    for (unsigned i = 0; i < BRAID_HANDLE_ADDRS; i++) {
+        const struct braid_wire_addr *wire = &out->handle.addrs[i];
+        int family = wire->family == 4 ? AF_INET : wire->family == 6 ? AF_INET6 : AF_UNSPEC;
+        if (braid_addr_from_bytes(&out->addrs[out->addrs_count], family, wire->bytes,
+                                  out->handle.port) == 0)
+            out->addrs_count++;
+    }
+}
+
+static struct outgoing *outgoing_new(struct braid_conn *conn)
+{
+    struct outgoing *out = calloc(1, sizeof(*out));
+
+    if (out == NULL)
+        return NULL;
+    out->conn = conn;
+    out->id = ++next_id;
+    out->watch = (struct braid_watch){.fd = -1, .fn = on_outgoing};
+    out->started_ns = braid_now_ns();
+    out->until_ns =
+        out->started_ns + (uint64_t)braid_param_int(BRAID_P_CONNECT_TIMEOUT_S) * BRAID_NS_PER_S;
+    out->next_word_ns = out->started_ns + BRAID_STILL_NS;
+    out->pause_ns = RETRY_MIN_NS;
+    out->next = outgoings;
+    outgoings = out;
+    return out;
+}
+
+static struct outgoing *start_outgoing(int dev, int traffic_class,
+                                       const struct braid_handle *handle)
+{
+    struct braid_conn *conn = braid_conn_new(true, dev, traffic_class);
+    struct outgoing *out = conn != NULL ? outgoing_new(conn) : NULL;
+
+    if (out == NULL) {
+        braid_conn_free(conn);
+        return NULL;
+    }
+    out->handle = *handle;
+    take_addresses(out);
+    if (out->addrs_count == 0) {
+        snprintf(out->last, sizeof(out->last), "the handle holds no address");
+        fail_for_good(out, -EINVAL);
+    } else {
+        start_attempt(out);
+    }
+    return out;
+}
+
+static struct outgoing *find_outgoing(const struct braid_handle *handle, int dev)
+{
+    for (struct outgoing *out = outgoings; out != NULL; out = out->next)
+        if (out->id == handle->stash && out->handle.listen_id == handle->listen_id &&
+            out->conn->dev == dev)
+            return out;
+    return NULL;
+}
+
+static int finish(struct outgoing *out, struct braid_conn **conn_p)
+{
+    int err = out->error;
+
+    if (out->phase == PHASE_DONE)
+        *conn_p = out->conn;
+    else
+        braid_conn_free(out->conn);
+    outgoing_free(out);
+    return err;
+}
+
+int braid_net_connect(void *ctx, int dev, int traffic_class, void *handle_p,
+                      struct braid_conn **conn_p)
+{
+    struct braid_handle handle;
+    struct braid_device_props props;
+    struct outgoing *out;
+    int err;
+
+    *conn_p = NULL;
+    if (!braid_plugin_is_up())
+        return -ENODEV;
+    memcpy(&handle, handle_p, sizeof(handle));
+    if (handle.magic != BRAID_HANDLE_MAGIC) {
+        BRAID_WARN("the peer's handle is not Braid's (it begins with 0x%08x): all ranks must use "
+                   "the same network "
+                   "plugin; look for \"Using network\" in each rank's NCCL_DEBUG=INFO output",
+                   handle.magic);
+        return -EINVAL;
+    }
+    err = braid_net_device_props(dev, &props);
+    if (err != 0)
+        return err;
+    if (traffic_class < 0)
+        traffic_class = braid_plugin_traffic_class(ctx);
+    braid_maint_lock();
+    err = braid_maint_start();
+    out = err == 0 && handle.stash != 0 ? find_outgoing(&handle, dev) : NULL;
+    if (err == 0 && out == NULL) {
+        out = start_outgoing(dev, traffic_class, &handle);
+        if (out == NULL)
+            err = -ENOMEM;
+    }
+    handle.stash = out != NULL ? out->id : 0;
+    if (out != NULL && (out->phase == PHASE_DONE || out->phase == PHASE_FAILED)) {
+        handle.stash = 0;
+        err = finish(out, conn_p);
+    }
+    braid_maint_unlock();
+    memcpy((char *)handle_p + offsetof(struct braid_handle, stash), &handle.stash,
+           sizeof(handle.stash));
+    return err;
+}
+
+int braid_conn_request_stream(struct braid_conn *conn, unsigned index, unsigned rail)
+{
+    struct outgoing *out = outgoing_new(conn);
+
+    if (out == NULL)
+        return -ENOMEM;
+    out->is_stream = true;
+    out->stream = (uint16_t)index;
+    out->rail = (uint16_t)rail;
+    out->addrs[0] = conn->peer_addr;
+    out->addrs_count = 1;
+    start_attempt(out);
+    return 0;
+}
+
+static void outgoing_cancel(struct outgoing *out)
+{
+    if (out->phase == PHASE_CONNECTING || out->phase == PHASE_HANDSHAKE)
+        end_attempt(out);
+    braid_maint_remove(&out->watch);
+    if (!out->is_stream)
+        braid_conn_free(out->conn);
+    outgoing_free(out);
+}
+
+void braid_connect_forget(struct braid_conn *conn)
+{
+    struct outgoing *out = outgoings, *next;
+
+    for (; out != NULL; out = next) {
+        next = out->next;
+        if (out->is_stream && out->conn == conn)
+            outgoing_cancel(out);
+    }
+}
+
+void braid_connect_stop(void)
+{
+    braid_maint_lock();
+    while (outgoings != NULL)
+        outgoing_cancel(outgoings);
+    braid_maint_unlock();
+}

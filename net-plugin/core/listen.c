@@ -1,0 +1,483 @@
+/*
+ * The accepting side. One TCP listener a process serves all listen comms, because NCCL closes a listen comm right after accept while further
+ * streams and reconnections still have to get in; handles tell them apart by id. Strangers (port scanners, other versions, other
+ * jobs) each get a handshake machine of their own and a deadline, and are dropped without touching anyone else.
+ * Owned by the maintenance lock.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/hmac.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "common/units.h"
+#include "net-plugin/core/net.h"
+#include "net-plugin/core/plugin.h"
+#include "net-plugin/core/setup.h"
+
+#define MAX_STRANGERS 512 /* streams that have not proven anything yet */
+
+struct braid_listen {
+    struct braid_listen *next;
+    uint64_t id;
+    uint8_t secret[BRAID_SECRET_BYTES];
+    int dev;
+    uint64_t first_accept_ns, next_word_ns;
+    struct braid_conn
+        *ready; /* authenticated, waiting for accept; by next_conn, before registration */
+};
+
+/* A stream that came in and is not a connection's yet. */
+struct incoming {
+    struct braid_watch watch;
+    struct incoming *next;
+    struct braid_hs hs;
+    union braid_addr peer;
+    uint64_t until_ns;
+    uint64_t listen_id;
+    struct braid_conn *conn; /* new one under construction, or the owner of a further stream */
+    size_t offer_at;
+    bool proven;
+};
+
+static struct {
+    struct braid_watch watch; /* of the listening socket */
+    uint16_t port;
+    struct braid_listen *listens;
+    struct incoming *incoming;
+    unsigned strangers;
+} state = {.watch.fd = -1};
+
+static struct braid_listen *find_listen(uint64_t id)
+{
+    for (struct braid_listen *l = state.listens; l != NULL; l = l->next)
+        if (l->id == id)
+            return l;
+    return NULL;
+}
+
+/* -- one incoming stream -------------------------------------------------------------------------------------------------- */
+
+/* Forgets it; its descriptor is closed unless `keep_fd`. */
+static void incoming_end(struct incoming *in, bool keep_fd)
+{
+    struct incoming **at;
+
+    for (at = &state.incoming; *at != in; at = &(*at)->next)
+        ;
+    *at = in->next;
+    if (!in->proven)
+        state.strangers--;
+    braid_maint_remove(&in->watch);
+    if (!keep_fd)
+        braid_maint_linger(in->watch.fd, NULL, 0);
+    if (in->hs.hello.kind == BRAID_HS_NEW)
+        braid_conn_free(in->conn);
+    free(in);
+}
+
+static void incoming_failed(struct incoming *in, int error, const char *what)
+{
+    char text[BRAID_ADDR_TEXT];
+
+    braid_addr_text(&in->peer, text, sizeof(text));
+    if (in->proven && !in->hs.error_is_peers)
+        BRAID_WARN("connection from %s failed: %s: %s", text, what, strerror(-error));
+    else
+        BRAID_INFO(BRAID_LOG_NET, "dropped a stream from %s: %s", text, what);
+    incoming_end(in, false);
+}
+
+/* Whom does HELLO want? */
+static enum braid_hs_action on_key(struct incoming *in)
+{
+    const struct braid_hs_hello *hello = &in->hs.hello;
+    struct braid_listen *listen;
+
+    if (hello->kind == BRAID_HS_STREAM) {
+        in->conn = braid_setup_find(hello->id);
+        if (in->conn == NULL)
+            return braid_hs_reject(&in->hs, -ENOENT, "no such connection here");
+        return braid_hs_set_key(&in->hs, in->conn->stream_key);
+    }
+    listen = find_listen(hello->id);
+    if (listen == NULL)
+        return braid_hs_reject(
+            &in->hs, -ENOENT,
+            "no such listener here: it was closed, or the handle is another process's");
+    in->listen_id = listen->id;
+    return braid_hs_set_key(&in->hs, listen->secret);
+}
+
+static enum braid_hs_action on_choose_new(struct incoming *in)
+{
+    struct braid_listen *listen = find_listen(in->listen_id);
+    struct braid_hs_proof proof;
+    char why[200];
+    int err;
+
+    if (listen == NULL)
+        return braid_hs_reject(&in->hs, -ENOENT, "the listener was closed");
+    if (in->conn == NULL)
+        in->conn = braid_conn_new(false, listen->dev, -1);
+    if (in->conn == NULL)
+        return braid_hs_reject(&in->hs, -ENOMEM, "out of memory");
+    braid_setup_name_peer(in->conn, &in->hs, &in->peer);
+    err = braid_setup_choose(in->conn, &in->hs, &in->offer_at, why, sizeof(why));
+    if (err == -EAGAIN) {
+        in->watch.deadline_ns = braid_now_ns() + BRAID_NS_PER_MS;
+        return BRAID_HS_WAIT;
+    }
+    if (err != 0)
+        return braid_hs_reject(&in->hs, err, "%s", why);
+    memcpy(&proof, in->hs.in + sizeof(struct braid_hs_header), sizeof(proof));
+    in->conn->eager_bytes = MIN(in->conn->eager_bytes, proof.eager_bytes);
+    err = braid_random(&in->conn->id, sizeof(in->conn->id));
+    if (err == 0)
+        err = braid_hs_stream_key(&in->hs, in->conn->stream_key);
+    if (err != 0)
+        return braid_hs_reject(&in->hs, err, "no key for further streams: %s", strerror(-err));
+    in->hs.own.eager_bytes = in->conn->eager_bytes;
+    return braid_hs_answer(&in->hs, in->conn->id);
+}
+
+static enum braid_hs_action on_choose(struct incoming *in)
+{
+    if (!in->proven) {
+        in->proven = true;
+        state.strangers--;
+    }
+    if (in->hs.hello.kind == BRAID_HS_STREAM)
+        return braid_hs_answer(&in->hs, in->hs.hello.id);
+    return on_choose_new(in);
+}
+
+static void on_done(struct incoming *in)
+{
+    struct braid_listen *listen = find_listen(in->listen_id);
+    struct braid_conn *conn = in->conn;
+    bool is_new = in->hs.hello.kind == BRAID_HS_NEW;
+    int fd = in->watch.fd, stream = in->hs.hello.stream, err;
+
+    if (is_new && listen == NULL) {
+        incoming_failed(in, -ENOENT, "the listener was closed");
+        return;
+    }
+    in->conn = NULL;
+    incoming_end(in, true);
+    err = conn->ops->attach(conn, fd, (unsigned)stream);
+    if (!is_new)
+        return;
+    if (err != 0) {
+        BRAID_WARN("connection from %s failed: attach: %s", conn->peer, strerror(-err));
+        braid_conn_free(conn);
+        return;
+    }
+    struct braid_conn **at = &listen->ready;
+    while (*at != NULL)
+        at = &(*at)->next_conn;
+    conn->next_conn = NULL;
+    *at = conn;
+    BRAID_INFO(BRAID_LOG_NET, "accepted a connection from %s on device %d over %s", conn->peer,
+               conn->dev, conn->ops->name);
+}
+
+static void on_incoming(struct braid_watch *watch, uint32_t events)
+{
+    struct incoming *in = braid_container_of(watch, struct incoming, watch);
+    uint32_t wanted = EPOLLIN;
+    int action;
+
+    if (braid_now_ns() >= in->until_ns) {
+        incoming_failed(in, -ETIMEDOUT, "no complete handshake in time");
+        return;
+    }
+    for (;;) {
+        action = braid_hs_move(&in->hs, watch->fd, &wanted);
+        if (action < 0) {
+            incoming_failed(in, action,
+                            action == -ECONNRESET ? "it ended during the handshake"
+                                                  : strerror(-action));
+            return;
+        }
+        if (action == BRAID_HS_KEY)
+            on_key(in);
+        else if (action == BRAID_HS_CHOOSE && on_choose(in) == BRAID_HS_WAIT &&
+                 in->hs.state == BRAID_HS_S_CHOOSE)
+            return; /* the deadline calls again */
+        else if (action != BRAID_HS_CHOOSE)
+            break;
+    }
+    if (action == BRAID_HS_FAILED) {
+        incoming_failed(in, in->hs.error, in->hs.why);
+    } else if (action == BRAID_HS_DONE) {
+        on_done(in);
+    } else {
+        watch->deadline_ns = in->until_ns;
+        braid_maint_change(watch, wanted);
+    }
+}
+
+/* A flood of strangers must not keep the real peer out: the one that has been silent longest goes. */
+static void drop_oldest_stranger(void)
+{
+    struct incoming *oldest = NULL;
+
+    for (struct incoming *in = state.incoming; in != NULL; in = in->next)
+        if (!in->proven)
+            oldest = in;
+    if (oldest != NULL)
+        incoming_failed(oldest, -EBUSY, "too many silent streams");
+}
+
+static void on_listener(struct braid_watch *watch, uint32_t events)
+{
+    struct braid_hs_identity self;
+    struct incoming *in;
+
+    for (;;) {
+        union braid_addr peer = {0};
+        socklen_t len = sizeof(peer);
+        int fd = accept4(watch->fd, &peer.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+                BRAID_WARN("accept on port %u: %s", state.port, strerror(errno));
+            return;
+        }
+        if (state.strangers >= MAX_STRANGERS)
+            drop_oldest_stranger();
+        in = calloc(1, sizeof(*in));
+        if (in == NULL) {
+            close(fd);
+            continue;
+        }
+        braid_sock_tune(fd, (unsigned)braid_param_int(BRAID_P_PEER_TIMEOUT_S));
+        braid_plugin_identity(0, &self);
+        braid_hs_accept(&in->hs, braid_hmac, &self);
+        in->peer = peer;
+        in->until_ns = braid_now_ns() + BRAID_ATTEMPT_NS;
+        in->watch = (struct braid_watch){.fd = fd, .deadline_ns = in->until_ns, .fn = on_incoming};
+        if (braid_maint_add(&in->watch, EPOLLIN) != 0) {
+            close(fd);
+            free(in);
+            continue;
+        }
+        in->next = state.incoming;
+        state.incoming = in;
+        state.strangers++;
+    }
+}
+
+/* -- the listener ------------------------------------------------------------------------------------------------------------ */
+
+static void parse_range(uint16_t *first, uint16_t *last)
+{
+    const char *text = braid_param_str(BRAID_P_PORT_RANGE);
+    unsigned a = 0, b = 0;
+    char tail;
+
+    *first = *last = 0;
+    if (*text == '\0')
+        return;
+    if (sscanf(text, "%u-%u%c", &a, &b, &tail) != 2 || a == 0 || b < a || b > 65535) {
+        BRAID_WARN("BRAID_PORT_RANGE=%s is not \"first-last\" with ports from 1 to 65535; any port "
+                   "is used",
+                   text);
+        return;
+    }
+    *first = (uint16_t)a;
+    *last = (uint16_t)b;
+}
+
+static int start_listener(void)
+{
+    const char *family = braid_param_str(BRAID_P_SOCKET_FAMILY);
+    uint16_t first, last;
+    int fd, err;
+
+    if (state.watch.fd >= 0)
+        return 0;
+    err = braid_maint_start();
+    if (err != 0)
+        return err;
+    parse_range(&first, &last);
+    fd = braid_sock_listen(strcmp(family, "AF_INET") == 0 ? AF_INET : AF_UNSPEC, first, last,
+                           &state.port);
+    if (fd < 0) {
+        BRAID_WARN("cannot listen on ports %u to %u (0: any): %s", first, last, strerror(-fd));
+        return fd;
+    }
+    state.watch = (struct braid_watch){.fd = fd, .fn = on_listener};
+    err = braid_maint_add(&state.watch, EPOLLIN);
+    if (err != 0) {
+        close(fd);
+        state.watch.fd = -1;
+    }
+    return err;
+}
+
+static void add_addresses(struct braid_handle *handle, const struct braid_netif *netif,
+                          uint8_t rail, int *count)
+{
+    for (int i = 0; i < netif->addrs_count && *count < BRAID_HANDLE_ADDRS; i++) {
+        const union braid_addr *addr = &netif->addrs[i];
+        struct braid_wire_addr *wire = &handle->addrs[*count];
+        wire->family = addr->sa.sa_family == AF_INET6 ? 6 : 4;
+        wire->rail = rail;
+        wire->prefix_bits = netif->prefix_bits[i];
+        if (wire->family == 6)
+            memcpy(wire->bytes, &addr->v6.sin6_addr, 16);
+        else
+            memcpy(wire->bytes, &addr->v4.sin_addr, 4);
+        (*count)++;
+    }
+}
+
+/* The device's own interface first, then the others, as far as the handle has room. */
+static void fill_addresses(struct braid_handle *handle, const char *own)
+{
+    const struct braid_netif *netifs;
+    int total, count = 0;
+
+    netifs = braid_netifs(&total);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < total; i++)
+            if ((own != NULL && strcmp(netifs[i].name, own) == 0) == (pass == 0))
+                add_addresses(handle, &netifs[i], (uint8_t)i, &count);
+}
+
+int braid_net_listen(int dev, void *handle_p, struct braid_listen **listen_p)
+{
+    struct braid_device_props props;
+    struct braid_handle handle = {.magic = BRAID_HANDLE_MAGIC, .version = BRAID_WIRE_VERSION};
+    struct braid_listen *listen;
+    int err;
+
+    if (!braid_plugin_is_up())
+        return -ENODEV;
+    err = braid_net_device_props(dev, &props);
+    if (err != 0)
+        return err;
+    listen = calloc(1, sizeof(*listen));
+    if (listen == NULL)
+        return -ENOMEM;
+    listen->dev = dev;
+    err = braid_random(&listen->id, sizeof(listen->id));
+    if (err == 0)
+        err = braid_random(listen->secret, sizeof(listen->secret));
+    braid_maint_lock();
+    if (err == 0)
+        err = start_listener();
+    if (err != 0) {
+        braid_maint_unlock();
+        free(listen);
+        return err;
+    }
+    listen->next = state.listens;
+    state.listens = listen;
+    handle.port = state.port;
+    braid_maint_unlock();
+    handle.listen_id = listen->id;
+    memcpy(handle.secret, listen->secret, sizeof(handle.secret));
+    handle.pid = (uint32_t)getpid();
+    handle.dev = (uint32_t)dev;
+    fill_addresses(&handle, props.netif);
+    memcpy(handle_p, &handle, sizeof(handle));
+    *listen_p = listen;
+    return 0;
+}
+
+static int accept_wait(struct braid_listen *listen)
+{
+    uint64_t now = braid_now_ns();
+    uint64_t bound_s = (uint64_t)braid_param_int(BRAID_P_CONNECT_TIMEOUT_S);
+
+    if (listen->first_accept_ns == 0) {
+        listen->first_accept_ns = now;
+        listen->next_word_ns = now + BRAID_STILL_NS;
+    }
+    if (now - listen->first_accept_ns > bound_s * BRAID_NS_PER_S) {
+        BRAID_WARN("no peer has connected to device %d, port %u, within %llu s "
+                   "(BRAID_CONNECT_TIMEOUT_S): the peer did "
+                   "not start, or a firewall keeps it out",
+                   listen->dev, state.port, (unsigned long long)bound_s);
+        return -ETIMEDOUT;
+    }
+    if (now >= listen->next_word_ns) {
+        BRAID_INFO(BRAID_LOG_NET,
+                   "still waiting for a peer to connect to device %d, port %u, for %llu s",
+                   listen->dev, state.port,
+                   (unsigned long long)((now - listen->first_accept_ns) / BRAID_NS_PER_S));
+        listen->next_word_ns = now + BRAID_STILL_NS;
+    }
+    return 0;
+}
+
+int braid_net_accept(struct braid_listen *listen, struct braid_conn **conn_p)
+{
+    struct braid_conn *conn;
+    int err = 0;
+
+    *conn_p = NULL;
+    if (!braid_plugin_is_up())
+        return -ENODEV;
+    braid_maint_lock();
+    conn = listen->ready;
+    if (conn != NULL) {
+        listen->ready = conn->next_conn;
+        listen->first_accept_ns = 0;
+        braid_setup_register(conn);
+        *conn_p = conn;
+    } else {
+        err = accept_wait(listen);
+    }
+    braid_maint_unlock();
+    return err;
+}
+
+int braid_net_close_listen(struct braid_listen *listen)
+{
+    struct braid_listen **at;
+    struct braid_conn *conn;
+
+    braid_maint_lock();
+    for (at = &state.listens; *at != NULL && *at != listen; at = &(*at)->next)
+        ;
+    if (*at != NULL)
+        *at = listen->next;
+    while ((conn = listen->ready) != NULL) {
+        listen->ready = conn->next_conn;
+        braid_conn_free(conn);
+    }
+    braid_maint_unlock();
+    free(listen);
+    return 0;
+}
+
+void braid_listen_forget(struct braid_conn *conn)
+{
+    struct incoming *in = state.incoming, *next;
+
+    for (; in != NULL; in = next) {
+        next = in->next;
+        if (in->conn == conn)
+            incoming_end(in, false);
+    }
+}
+
+void braid_listen_stop(void)
+{
+    braid_maint_lock();
+    while (state.incoming != NULL)
+        incoming_end(state.incoming, false);
+    if (state.watch.fd >= 0) {
+        braid_maint_remove(&state.watch);
+        close(state.watch.fd);
+        state.watch.fd = -1;
+    }
+    braid_maint_unlock();
+}

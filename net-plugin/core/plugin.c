@@ -1,0 +1,243 @@
+/*
+ * Init, finalize and devices. The first init reads the tunables, the interfaces and the transports; the last finalize undoes it, so that
+ * the library can be unloaded or started again. Threads start later, at the first listen or connect.
+ * Interfaces before v11 have no finalize: there an init is never undone, and the library must then not be unloaded with open work;
+ * the destructor below joins the threads in that case.
+ */
+#include "net-plugin/core/plugin.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/hmac.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "common/util.h"
+#include "net-plugin/core/maint.h"
+#include "net-plugin/core/net.h"
+
+#define MAX_TRANSPORTS 4
+#define MAX_DEVICES    64
+
+/* What init returns. NCCL may pass it, NULL or another one anywhere, and finalize it twice: contexts are counted, not trusted. */
+struct context {
+    struct context *next;
+    int traffic_class;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    unsigned inits;
+    pid_t pid;
+    struct context *contexts;
+    const struct braid_transport *active[MAX_TRANSPORTS];
+    unsigned active_count;
+    struct braid_device_props devices[MAX_DEVICES]; /* NCCL's; answered for even after finalize */
+    int devices_count;
+    struct braid_netif netifs[BRAID_NETIF_MAX];
+    int netifs_count;
+    char host[64];
+} plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool braid_plugin_is_up(void)
+{
+    return plugin.inits > 0 && plugin.pid == getpid();
+}
+
+const struct braid_netif *braid_netifs(int *count_p)
+{
+    *count_p = plugin.netifs_count;
+    return plugin.netifs;
+}
+
+static bool is_wanted(const struct braid_transport *t, const char *list)
+{
+    size_t length = strlen(t->name);
+
+    if (*list == '\0')
+        return true;
+    for (const char *at = list; at != NULL && *at != '\0'; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncasecmp(at, t->name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static void start_transports(void)
+{
+    const char *wanted = braid_param_str(BRAID_P_TRANSPORT);
+
+    plugin.active_count = 0;
+    for (const struct braid_transport *const *t = braid_transports; *t != NULL; t++) {
+        if (!is_wanted(*t, wanted)) {
+            BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "transport %s: not used, BRAID_TRANSPORT=%s",
+                       (*t)->name, wanted);
+            continue;
+        }
+        if ((*t)->init() != 0)
+            continue;
+        if ((*t)->device_count() == 0 || plugin.active_count == MAX_TRANSPORTS) {
+            BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "transport %s: no device", (*t)->name);
+            (*t)->fini();
+            continue;
+        }
+        plugin.active[plugin.active_count++] = *t;
+    }
+    plugin.devices_count =
+        plugin.active_count > 0 ? MIN(plugin.active[0]->device_count(), MAX_DEVICES) : 0;
+    for (int i = 0; i < plugin.devices_count; i++)
+        plugin.active[0]->device_props(i, &plugin.devices[i]);
+}
+
+static int start(void)
+{
+    const char *family = braid_param_str(BRAID_P_SOCKET_FAMILY);
+
+    braid_param_reload();
+    family = braid_param_str(BRAID_P_SOCKET_FAMILY);
+    if (gethostname(plugin.host, sizeof(plugin.host) - 1) != 0)
+        snprintf(plugin.host, sizeof(plugin.host), "(unnamed host)");
+    plugin.netifs_count = braid_netif_list(braid_param_str(BRAID_P_SOCKET_IFNAME),
+                                           strcmp(family, "AF_INET") == 0    ? AF_INET
+                                           : strcmp(family, "AF_INET6") == 0 ? AF_INET6
+                                                                             : AF_UNSPEC,
+                                           plugin.netifs, BRAID_NETIF_MAX);
+    if (plugin.netifs_count <= 0) {
+        BRAID_WARN("no network interface can be used (BRAID_SOCKET_IFNAME=\"%s\", "
+                   "BRAID_SOCKET_FAMILY=\"%s\"); NCCL_DEBUG=INFO shows the reason for each",
+                   braid_param_str(BRAID_P_SOCKET_IFNAME), family);
+        plugin.netifs_count = 0;
+    }
+    start_transports();
+    plugin.pid = getpid();
+    return 0;
+}
+
+static void stop(void)
+{
+    braid_connect_stop();
+    braid_listen_stop();
+    braid_maint_stop();
+    for (unsigned i = plugin.active_count; i > 0; i--)
+        plugin.active[i - 1]->fini();
+    plugin.active_count = 0;
+}
+
+int braid_net_init(void **ctx_p, int traffic_class)
+{
+    struct context *context = calloc(1, sizeof(*context));
+    int err = 0;
+
+    if (context == NULL)
+        return -ENOMEM;
+    context->traffic_class = traffic_class;
+    pthread_mutex_lock(&plugin.lock);
+    if (plugin.inits > 0 && plugin.pid != getpid()) {
+        BRAID_WARN("init in a forked child of a process that uses the plugin already: start the "
+                   "child afresh (exec)");
+        err = -ENOTSUP;
+    } else if (plugin.inits == 0) {
+        err = start();
+    }
+    if (err == 0) {
+        plugin.inits++;
+        context->next = plugin.contexts;
+        plugin.contexts = context;
+    }
+    pthread_mutex_unlock(&plugin.lock);
+    if (err != 0)
+        free(context);
+    else if (ctx_p != NULL)
+        *ctx_p = context;
+    return err;
+}
+
+int braid_net_finalize(void *ctx)
+{
+    struct context **at;
+
+    pthread_mutex_lock(&plugin.lock);
+    for (at = &plugin.contexts; *at != NULL && *at != ctx; at = &(*at)->next)
+        ;
+    if (*at == NULL) { /* NULL, or ended before */
+        pthread_mutex_unlock(&plugin.lock);
+        return 0;
+    }
+    *at = (*at)->next;
+    free(ctx);
+    plugin.inits--;
+    if (plugin.inits == 0 && plugin.pid == getpid())
+        stop();
+    pthread_mutex_unlock(&plugin.lock);
+    return 0;
+}
+
+/* The library goes while it is initialised (old interfaces, or an exiting process): its threads must not outlive its code. */
+__attribute__((destructor)) static void unload(void)
+{
+    if (plugin.inits > 0 && plugin.pid == getpid())
+        stop();
+    plugin.inits = 0;
+}
+
+/* -- devices ------------------------------------------------------------------------------------------------------------------ */
+
+const struct braid_transport *braid_plugin_transport(int dev, unsigned i, int *tdev_p)
+{
+    if (i >= plugin.active_count)
+        return NULL;
+    *tdev_p = i == 0 ? dev : dev % plugin.active[i]->device_count();
+    return plugin.active[i];
+}
+
+const struct braid_transport *braid_plugin_transport_by_id(int dev, uint32_t id, int *tdev_p)
+{
+    const struct braid_transport *t;
+
+    for (unsigned i = 0; (t = braid_plugin_transport(dev, i, tdev_p)) != NULL; i++)
+        if (t->id == id)
+            return t;
+    return NULL;
+}
+
+int braid_net_device_count(int *count_p)
+{
+    *count_p = plugin.devices_count;
+    return 0;
+}
+
+int braid_net_device_props(int dev, struct braid_device_props *props)
+{
+    if (dev < 0 || dev >= plugin.devices_count) {
+        BRAID_WARN("there is no device %d", dev);
+        return -EINVAL;
+    }
+    *props = plugin.devices[dev];
+    return 0;
+}
+
+void braid_plugin_identity(int dev, struct braid_hs_identity *self)
+{
+    memset(self, 0, sizeof(*self));
+    snprintf(self->host, sizeof(self->host), "%s", plugin.host);
+    snprintf(self->release, sizeof(self->release), "0.1.0");
+    self->pid = (uint32_t)getpid();
+    self->dev = (uint32_t)dev;
+}
+
+int braid_plugin_traffic_class(void *ctx)
+{
+    int traffic_class = -1;
+
+    pthread_mutex_lock(&plugin.lock);
+    for (struct context *c = plugin.contexts; c != NULL; c = c->next)
+        if (c == ctx)
+            traffic_class = c->traffic_class;
+    pthread_mutex_unlock(&plugin.lock);
+    return traffic_class;
+}

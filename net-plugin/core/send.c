@@ -1,0 +1,350 @@
+/*
+ * The sending half of a connection: isend, its place in the matching rule (conn.h), and chunks for lanes to fetch.
+ * A send waits in `pending` until it may go: a small one for credit, a larger one for the announcement of its sub. Sends with the same tag
+ * never overtake one another there; others may.
+ */
+#include "net-plugin/core/conn.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+
+#define MIN_CHUNK_SHIFT 17 /* 128 KiB */
+#define MAX_CHUNK_SHIFT 22 /* 4 MiB: with BRAID_MESSAGE_CHUNKS that is the 1 GiB of max_p2p_bytes */
+
+void braid_sender_init(struct braid_conn *conn)
+{
+    struct braid_conn_sender *tx = conn->tx;
+
+    for (unsigned i = 0; i < BRAID_SENDS; i++)
+        tx->sends[i].base = (struct braid_request){BRAID_REQUEST_SEND, conn};
+    tx->pending_end = &tx->pending;
+    tx->active_end = &tx->active;
+}
+
+/* -- matching ---------------------------------------------------------------------------------------------------------- */
+
+/* Takes the first eager message with this tag off the list of those whose sub is unknown. */
+static bool match_eager(struct braid_conn_sender *tx, int tag)
+{
+    for (uint32_t i = tx->eager_head; i != tx->eager_tail; i++) {
+        if (tx->eager_tags[i % BRAID_EAGER_MAX] != tag)
+            continue;
+        for (; i != tx->eager_head; i--)
+            tx->eager_tags[i % BRAID_EAGER_MAX] = tx->eager_tags[(i - 1) % BRAID_EAGER_MAX];
+        tx->eager_head++;
+        return true;
+    }
+    return false;
+}
+
+/* Takes the first announced sub with this tag. */
+static bool match_word(struct braid_conn_sender *tx, int tag, struct braid_recv_word *word_p)
+{
+    for (uint32_t i = tx->words_head; i != tx->words_tail; i++) {
+        if (tx->words[i % BRAID_SUBS].tag != tag)
+            continue;
+        *word_p = tx->words[i % BRAID_SUBS];
+        for (; i != tx->words_head; i--)
+            tx->words[i % BRAID_SUBS] = tx->words[(i - 1) % BRAID_SUBS];
+        tx->words_head++;
+        return true;
+    }
+    return false;
+}
+
+static int on_word(struct braid_conn_sender *tx, const struct braid_recv_word *word)
+{
+    if (word->flags & BRAID_RECV_USED) {
+        if (word->capacity > BRAID_SUBS)
+            return -EPROTO;
+        for (uint64_t i = 0; i < word->capacity; i++)
+            if (!match_eager(tx, word->tag))
+                return -EPROTO;
+        return 0;
+    }
+    if (match_eager(tx, word->tag))
+        return 0;
+    if (tx->words_tail - tx->words_head == BRAID_SUBS)
+        return -EPROTO;
+    tx->words[tx->words_tail++ % BRAID_SUBS] = *word;
+    return 0;
+}
+
+int braid_sender_on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
+{
+    struct braid_conn_sender *tx = conn->tx;
+    struct braid_recv_word word;
+    int err = 0;
+
+    if (rec->type != BRAID_REC_RECV && rec->type != BRAID_REC_CREDIT && rec->type != BRAID_REC_DONE)
+        return -EPROTO;
+    if (rec->type == BRAID_REC_RECV) {
+        if (rec->body_bytes % sizeof(word) != 0)
+            return -EPROTO;
+        for (size_t at = 0; err == 0 && at < rec->body_bytes; at += sizeof(word)) {
+            memcpy(&word, (const uint8_t *)body + at, sizeof(word));
+            err = on_word(tx, &word);
+        }
+    }
+    if (tx->credit_used - rec->credit > BRAID_EAGER_WINDOW)
+        return -EPROTO; /* more given back than was used */
+    tx->credit_back = rec->credit;
+    return err;
+}
+
+/* -- from pending to the lanes -------------------------------------------------------------------------------------------- */
+
+static int give_eager(struct braid_conn *conn, struct braid_lane *lane, struct braid_send *send)
+{
+    struct braid_conn_sender *tx = conn->tx;
+    uint32_t cost = (uint32_t)send->bytes + BRAID_EAGER_OVERHEAD;
+    struct braid_rec rec = {
+        .type = BRAID_REC_EAGER, .arg = (uint32_t)send->tag, .body_bytes = (uint32_t)send->bytes};
+    struct braid_recv_word word;
+    int err;
+
+    if (tx->credit_used - tx->credit_back + cost > BRAID_EAGER_WINDOW ||
+        tx->eager_tail - tx->eager_head == BRAID_EAGER_MAX)
+        return -ENOBUFS;
+    err = braid_conn_control(conn, lane, &rec, send->data);
+    if (err != 0)
+        return err;
+    tx->credit_used += cost;
+    if (!match_word(tx, send->tag, &word))
+        tx->eager_tags[tx->eager_tail++ % BRAID_EAGER_MAX] = send->tag;
+    return 0;
+}
+
+static uint8_t chunk_shift(size_t bytes, unsigned lanes)
+{
+    size_t target = lanes > 1 ? bytes / (4 * lanes) : bytes;
+    uint8_t shift = MIN_CHUNK_SHIFT;
+
+    while (shift < MAX_CHUNK_SHIFT && ((size_t)1 << shift) < target)
+        shift++;
+    return shift;
+}
+
+static int too_large(struct braid_conn *conn, const struct braid_send *send,
+                     const struct braid_recv_word *word)
+{
+    char text[256];
+
+    snprintf(
+        text, sizeof(text),
+        "message of %zu bytes with tag %d is larger than the receive of %llu bytes that it matches",
+        send->bytes, send->tag, (unsigned long long)word->capacity);
+    BRAID_WARN("%s (peer %s)", text, conn->peer);
+    braid_conn_fail_tell(conn, -EMSGSIZE, text);
+    return -EMSGSIZE;
+}
+
+static int give_start(struct braid_conn *conn, struct braid_lane *lane, struct braid_send *send)
+{
+    struct braid_conn_sender *tx = conn->tx;
+    struct braid_rec rec = {.type = BRAID_REC_START, .value = send->bytes};
+    struct braid_recv_word word;
+    int err;
+
+    if (!match_word(tx, send->tag, &word))
+        return -ENOBUFS;
+    if (word.capacity < send->bytes)
+        return too_large(conn, send, &word);
+    send->shift = chunk_shift(send->bytes, atomic_load(&conn->lanes_count));
+    rec.arg = word.sub;
+    rec.shift = send->shift;
+    err = braid_conn_control(conn, lane, &rec, NULL);
+    if (err != 0) { /* put the word back where it was: it was the first of its tag */
+        tx->words[--tx->words_head % BRAID_SUBS] = word;
+        return err;
+    }
+    send->sub = word.sub;
+    send->dst = (struct braid_remote){.addr = word.addr, .mr = word.mr, .flags = word.flags};
+    send->chunks = (uint32_t)((send->bytes + ((size_t)1 << send->shift) - 1) >> send->shift);
+    send->next_chunk = 0;
+    atomic_store_explicit(&send->left, send->chunks, memory_order_relaxed);
+    return 0;
+}
+
+static void activate(struct braid_conn_sender *tx, struct braid_send *send)
+{
+    send->next = NULL;
+    atomic_fetch_add_explicit(&tx->put_bytes, send->bytes, memory_order_relaxed);
+    braid_spin_lock(&tx->put_lock);
+    *tx->active_end = send;
+    tx->active_end = &send->next;
+    braid_spin_unlock(&tx->put_lock);
+}
+
+/* Whether a send before `send` in pending, all of which had to wait, has its tag. */
+static bool must_wait(const struct braid_conn_sender *tx, const struct braid_send *send)
+{
+    for (const struct braid_send *s = tx->pending; s != send; s = s->next)
+        if (s->tag == send->tag)
+            return true;
+    return false;
+}
+
+int braid_sender_pump(struct braid_conn *conn, struct braid_lane *lane)
+{
+    struct braid_conn_sender *tx = conn->tx;
+    struct braid_send **at = &tx->pending, *send;
+    int given = 0, err;
+
+    if (atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
+        return 0;
+    while ((send = *at) != NULL) {
+        bool eager = send->bytes <= conn->eager_bytes;
+        if (must_wait(tx, send)) {
+            at = &send->next;
+            continue;
+        }
+        err = eager ? give_eager(conn, lane, send) : give_start(conn, lane, send);
+        if (err == -ENOBUFS) {
+            at = &send->next;
+            continue;
+        }
+        if (err != 0)
+            return given > 0 ? given : err;
+        *at = send->next;
+        if (*at == NULL)
+            tx->pending_end = at;
+        given++;
+        if (eager)
+            atomic_store_explicit(&send->left, 0, memory_order_relaxed);
+        else
+            activate(tx, send);
+        atomic_store_explicit(&send->state, BRAID_SEND_ACTIVE, memory_order_release);
+    }
+    return given;
+}
+
+/* -- chunks --------------------------------------------------------------------------------------------------------------- */
+
+bool braid_conn_has_puts(const struct braid_conn *conn)
+{
+    return braid_conn_put_bytes(conn) != 0;
+}
+
+uint64_t braid_conn_put_bytes(const struct braid_conn *conn)
+{
+    return conn->sender ? atomic_load_explicit(&conn->tx->put_bytes, memory_order_relaxed) : 0;
+}
+
+int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
+{
+    struct braid_conn *conn = lane->conn;
+    struct braid_conn_sender *tx = conn->tx;
+    struct braid_send *send;
+
+    if (!braid_conn_has_puts(conn) || atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
+        return -EAGAIN;
+    braid_spin_lock(&tx->put_lock);
+    send = tx->active;
+    if (send == NULL) {
+        braid_spin_unlock(&tx->put_lock);
+        return -EAGAIN;
+    }
+    put->chunk = send->next_chunk++;
+    if (send->next_chunk == send->chunks) {
+        tx->active = send->next;
+        if (tx->active == NULL)
+            tx->active_end = &tx->active;
+    }
+    braid_spin_unlock(&tx->put_lock);
+    put->offset = (uint64_t)put->chunk << send->shift;
+    put->bytes = MIN(send->bytes - put->offset, (size_t)1 << send->shift);
+    put->shift = send->shift;
+    put->sub = send->sub;
+    put->src = (const uint8_t *)send->data + put->offset;
+    put->src_mr = send->mr;
+    put->dst = send->dst;
+    put->owner = send;
+    atomic_fetch_sub_explicit(&tx->put_bytes, put->bytes, memory_order_relaxed);
+    return 0;
+}
+
+void braid_conn_put_done(struct braid_lane *lane, const struct braid_put *put, int status)
+{
+    struct braid_send *send = put->owner;
+
+    if (status != 0)
+        braid_conn_fail(lane->conn, status);
+    atomic_fetch_add_explicit(&lane->put_bytes, put->bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&send->left, 1, memory_order_release);
+}
+
+/* -- requests --------------------------------------------------------------------------------------------------------------- */
+
+int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, int tag,
+                       struct braid_mr *mr, struct braid_request **request_p)
+{
+    struct braid_conn_sender *tx = conn->tx;
+    struct braid_send *send = &tx->sends[tx->next_send % BRAID_SENDS];
+    bool alone;
+
+    if (atomic_load_explicit(&send->state, memory_order_acquire) != BRAID_SEND_FREE) {
+        braid_conn_poll(conn);
+        return -EAGAIN;
+    }
+    tx->next_send++;
+    send->tag = tag;
+    send->data = data;
+    send->bytes = bytes;
+    send->mr = mr;
+    send->next = NULL;
+    braid_spin_lock(&conn->lock);
+    atomic_store_explicit(&send->state, BRAID_SEND_PENDING, memory_order_relaxed);
+    *tx->pending_end = send;
+    tx->pending_end = &send->next;
+    braid_spin_unlock(&conn->lock);
+    /* A lone message goes at once; when others are under way small ones gather until the caller tests. */
+    alone = atomic_fetch_add_explicit(&tx->outstanding, 1, memory_order_relaxed) == 0;
+    if (alone || bytes > conn->eager_bytes)
+        braid_conn_pump(conn);
+    *request_p = &send->base;
+    return 0;
+}
+
+static bool is_done(const struct braid_send *send)
+{
+    return atomic_load_explicit(&send->state, memory_order_acquire) == BRAID_SEND_ACTIVE &&
+           atomic_load_explicit(&send->left, memory_order_acquire) == 0;
+}
+
+int braid_sender_test(struct braid_send *send, bool *done, int *size)
+{
+    struct braid_conn *conn = send->base.conn;
+
+    *done = is_done(send);
+    if (!*done && atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING) {
+        braid_conn_pump(conn);
+        *done = is_done(send);
+    }
+    if (!*done) {
+        braid_conn_poll(conn);
+        if (atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING)
+            braid_conn_pump(conn);
+        *done = is_done(send);
+    }
+    if (!*done)
+        return atomic_load_explicit(&conn->error, memory_order_relaxed);
+    if (size != NULL)
+        *size = (int)send->bytes;
+    atomic_fetch_sub_explicit(&conn->tx->outstanding, 1, memory_order_relaxed);
+    atomic_store_explicit(&send->state, BRAID_SEND_FREE, memory_order_release);
+    return 0;
+}
+
+bool braid_sender_uses(struct braid_conn *conn, const struct braid_mr *mr)
+{
+    for (unsigned i = 0; i < BRAID_SENDS; i++) {
+        struct braid_send *send = &conn->tx->sends[i];
+        if (atomic_load(&send->state) != BRAID_SEND_FREE && send->mr == mr && !is_done(send))
+            return true;
+    }
+    return false;
+}

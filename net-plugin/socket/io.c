@@ -1,0 +1,283 @@
+/*
+ * The I/O threads; see io.h. Each thread owns an epoll set and a short list of lanes that it is working on. Lanes enter the set when they
+ * are armed, one event at a time (EPOLLONESHOT), and are named in it by an id, so that an event for a lane that has gone is harmless.
+ * `run` of a thread is held while it works, not while it sleeps: who has it knows that the thread touches no lane.
+ */
+#include "net-plugin/socket/io.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/param.h"
+#include "common/thread.h"
+#include "common/util.h"
+
+#define MAX_THREADS  16
+#define SPIN_NS      (50 * BRAID_NS_PER_US)
+#define BUDGET_BYTES (1024 * 1024)
+#define TABLE        1024
+
+struct braid_io_thread {
+    pthread_t thread;
+    int epoll, event;
+    atomic_bool stopping;
+    pthread_mutex_t run;
+    struct braid_socket_lane *table[TABLE]; /* lanes by id modulo TABLE, chained by io_next */
+    struct braid_socket_lane *active;       /* being worked on, chained by io_active_next */
+};
+
+static struct {
+    pthread_mutex_t lock; /* starting and stopping */
+    struct braid_io_thread *threads[MAX_THREADS];
+    atomic_uint count;
+    atomic_uint next;
+    _Atomic uint64_t next_id;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* -- one thread ---------------------------------------------------------------------------------------------------------------- */
+
+static struct braid_socket_lane *find_lane(struct braid_io_thread *thread, uint64_t id)
+{
+    struct braid_socket_lane *lane = thread->table[id % TABLE];
+
+    while (lane != NULL && lane->io_id != id)
+        lane = lane->io_next;
+    return lane;
+}
+
+static void activate(struct braid_io_thread *thread, struct braid_socket_lane *lane)
+{
+    if (lane->io_active)
+        return;
+    lane->io_active = true;
+    lane->io_moved_ns = braid_now_ns();
+    lane->io_active_next = thread->active;
+    thread->active = lane;
+}
+
+/* Takes the lane at *at off the active list. */
+static void deactivate(struct braid_socket_lane **at)
+{
+    struct braid_socket_lane *lane = *at;
+
+    lane->io_active = false;
+    *at = lane->io_active_next;
+}
+
+static int watch(struct braid_io_thread *thread, struct braid_socket_lane *lane, uint32_t events)
+{
+    struct epoll_event event = {.events = events | EPOLLONESHOT, .data.u64 = lane->io_id};
+
+    return epoll_ctl(thread->epoll, EPOLL_CTL_MOD, lane->fd, &event);
+}
+
+/*
+ * Nothing has moved for a while. If bulk is still under way the socket will tell; else the lane is its caller's alone again. The flag is
+ * cleared first: whoever arms the lane after that finds it unarmed and sends an event.
+ */
+static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane, bool busy,
+                 bool blocked)
+{
+    if (busy) {
+        watch(thread, lane, EPOLLIN | (blocked ? EPOLLOUT : 0));
+        return;
+    }
+    atomic_store(&lane->io_armed, false);
+}
+
+static void work_on_lanes(struct braid_io_thread *thread)
+{
+    struct braid_socket_lane **at = &thread->active, *lane;
+
+    while ((lane = *at) != NULL) {
+        bool busy, blocked;
+        int moved;
+
+        if (!braid_lane_trylock(&lane->base)) {
+            at = &lane->io_active_next;
+            continue;
+        }
+        moved = braid_socket_progress(&lane->base, BUDGET_BYTES);
+        busy = moved >= 0 && braid_socket_lane_is_busy(lane) &&
+               atomic_load(&lane->base.state) == BRAID_LANE_UP;
+        blocked = lane->blocked;
+        braid_lane_unlock(&lane->base);
+        if (moved > 0) {
+            braid_conn_pump(lane->base.conn);
+            lane->io_moved_ns = braid_now_ns();
+        } else if (moved < 0 || braid_now_ns() - lane->io_moved_ns > SPIN_NS) {
+            deactivate(at);
+            rest(thread, lane, busy, blocked);
+            continue;
+        }
+        at = &lane->io_active_next;
+    }
+}
+
+static void *io_main(void *arg)
+{
+    struct braid_io_thread *thread = arg;
+    struct epoll_event events[16];
+    uint64_t count;
+
+    while (!atomic_load(&thread->stopping)) {
+        bool working;
+        int got;
+
+        pthread_mutex_lock(&thread->run);
+        working = thread->active != NULL;
+        pthread_mutex_unlock(&thread->run);
+        got = epoll_wait(thread->epoll, events, ARRAY_SIZE(events), working ? 0 : -1);
+        pthread_mutex_lock(&thread->run);
+        for (int i = 0; i < got; i++) {
+            struct braid_socket_lane *lane;
+            if (events[i].data.u64 == 0) {
+                if (read(thread->event, &count, sizeof(count)) < 0)
+                    continue;
+            } else if ((lane = find_lane(thread, events[i].data.u64)) != NULL) {
+                activate(thread, lane);
+            }
+        }
+        work_on_lanes(thread);
+        pthread_mutex_unlock(&thread->run);
+    }
+    return NULL;
+}
+
+/* -- the pool --------------------------------------------------------------------------------------------------------------------- */
+
+static struct braid_io_thread *thread_new(unsigned number)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0};
+    struct braid_io_thread *thread = calloc(1, sizeof(*thread));
+    char name[16];
+
+    if (thread == NULL)
+        return NULL;
+    snprintf(name, sizeof(name), "braid-io-%u", number);
+    pthread_mutex_init(&thread->run, NULL);
+    thread->epoll = epoll_create1(EPOLL_CLOEXEC);
+    thread->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (thread->epoll >= 0 && thread->event >= 0 &&
+        epoll_ctl(thread->epoll, EPOLL_CTL_ADD, thread->event, &event) == 0 &&
+        braid_thread_start(&thread->thread, name, io_main, thread) == 0)
+        return thread;
+    BRAID_WARN("cannot start an I/O thread: %s; the callers of isend, irecv and test move all data",
+               strerror(errno));
+    if (thread->epoll >= 0)
+        close(thread->epoll);
+    if (thread->event >= 0)
+        close(thread->event);
+    free(thread);
+    return NULL;
+}
+
+static unsigned wanted_threads(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int64_t wanted = braid_param_int(BRAID_P_SOCKET_THREADS);
+
+    if (wanted < 0)
+        wanted = cores >= 16 ? 4 : cores >= 6 ? 2 : 1;
+    return (unsigned)MIN(wanted, MAX_THREADS);
+}
+
+static struct braid_io_thread *choose_thread(void)
+{
+    unsigned count = atomic_load_explicit(&pool.count, memory_order_acquire);
+    unsigned wanted;
+
+    if (count == 0) {
+        wanted = wanted_threads();
+        pthread_mutex_lock(&pool.lock);
+        count = atomic_load(&pool.count);
+        while (count < wanted && (pool.threads[count] = thread_new(count)) != NULL)
+            atomic_store_explicit(&pool.count, ++count, memory_order_release);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    return count > 0 ? pool.threads[atomic_fetch_add(&pool.next, 1) % count] : NULL;
+}
+
+void braid_io_arm(struct braid_socket_lane *lane)
+{
+    struct braid_io_thread *thread = lane->io_thread;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT};
+
+    if (atomic_load_explicit(&lane->io_armed, memory_order_relaxed) || lane->fd < 0 ||
+        atomic_exchange(&lane->io_armed, true))
+        return;
+    if (thread == NULL) {
+        thread = choose_thread();
+        if (thread == NULL)
+            return;
+        lane->io_id = atomic_fetch_add(&pool.next_id, 1) + 1;
+        pthread_mutex_lock(&thread->run);
+        lane->io_thread = thread;
+        lane->io_next = thread->table[lane->io_id % TABLE];
+        thread->table[lane->io_id % TABLE] = lane;
+        pthread_mutex_unlock(&thread->run);
+    }
+    event.data.u64 = lane->io_id;
+    if (epoll_ctl(thread->epoll, lane->io_in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd,
+                  &event) == 0)
+        lane->io_in_epoll = true;
+}
+
+static void leave_thread(struct braid_socket_lane *lane)
+{
+    lane->io_thread = NULL;
+    lane->io_in_epoll = false;
+    lane->io_active = false;
+    atomic_store(&lane->io_armed, false);
+}
+
+void braid_io_remove(struct braid_socket_lane *lane)
+{
+    struct braid_io_thread *thread = lane->io_thread;
+    struct braid_socket_lane **at;
+
+    if (thread == NULL)
+        return;
+    pthread_mutex_lock(&thread->run);
+    for (at = &thread->table[lane->io_id % TABLE]; *at != lane; at = &(*at)->io_next)
+        ;
+    *at = lane->io_next;
+    for (at = &thread->active; *at != NULL && *at != lane; at = &(*at)->io_active_next)
+        ;
+    if (*at != NULL)
+        deactivate(at);
+    if (lane->io_in_epoll)
+        epoll_ctl(thread->epoll, EPOLL_CTL_DEL, lane->fd, NULL);
+    leave_thread(lane);
+    pthread_mutex_unlock(&thread->run);
+}
+
+void braid_io_stop(void)
+{
+    uint64_t one = 1;
+
+    pthread_mutex_lock(&pool.lock);
+    for (unsigned i = 0; i < atomic_load(&pool.count); i++) {
+        struct braid_io_thread *thread = pool.threads[i];
+        atomic_store(&thread->stopping, true);
+        if (write(thread->event, &one, sizeof(one)) < 0)
+            continue;
+        pthread_join(thread->thread, NULL);
+        for (unsigned j = 0; j < TABLE; j++)
+            for (struct braid_socket_lane *lane = thread->table[j]; lane != NULL;
+                 lane = lane->io_next)
+                leave_thread(lane);
+        close(thread->epoll);
+        close(thread->event);
+        free(thread);
+    }
+    atomic_store(&pool.count, 0);
+    pthread_mutex_unlock(&pool.lock);
+}

@@ -1,0 +1,368 @@
+/* One TCP stream as a lane; see lane.h. */
+#include "net-plugin/socket/lane.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "net-plugin/core/landing.h"
+#include "net-plugin/core/maint.h"
+#include "net-plugin/socket/io.h"
+
+/* One system call moves at most this much, so that the lane's lock is not held long. */
+#define CALL_BYTES (512 * 1024)
+/* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
+#define BULK_AHEAD_BYTES 512
+
+static struct braid_socket_lane *lane_of(struct braid_lane *base)
+{
+    return (struct braid_socket_lane *)base;
+}
+
+struct braid_socket_lane *braid_socket_lane_new(struct braid_conn *conn, int fd, unsigned index,
+                                                unsigned rail)
+{
+    struct braid_socket_lane *lane = malloc(sizeof(*lane));
+
+    if (lane == NULL)
+        return NULL;
+    memset(lane, 0,
+           offsetof(struct braid_socket_lane, tx)); /* the buffers stay untouched until used */
+    braid_lane_init(&lane->base, conn, &braid_socket_transport, index, rail);
+    lane->fd = fd;
+    return lane;
+}
+
+void braid_socket_lane_free(struct braid_socket_lane *lane)
+{
+    struct braid_rec bye = {.type = BRAID_REC_BYE, .lane = lane->base.index, .seq = 0};
+
+    if (lane->fd >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP && !lane->put_active &&
+        lane->tx_have + sizeof(bye) <= sizeof(lane->tx)) {
+        memcpy(lane->tx + lane->tx_have, &bye, sizeof(bye));
+        lane->tx_have += sizeof(bye);
+        braid_maint_linger(lane->fd, lane->tx + lane->tx_sent, lane->tx_have - lane->tx_sent);
+    } else if (lane->fd >= 0) {
+        close(lane->fd);
+    }
+    free(lane);
+}
+
+static int lane_failed(struct braid_socket_lane *lane, int error, const char *what)
+{
+    braid_lane_failed(&lane->base, error, what);
+    return error;
+}
+
+bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
+{
+    return lane->put_active || lane->landing_active || lane->tx_sent != lane->tx_have ||
+           braid_conn_has_puts(lane->base.conn);
+}
+
+/* -- out ------------------------------------------------------------------------------------------------------------------------ */
+
+/* What sendmsg has taken: first of tx, then of the payload. */
+static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
+{
+    size_t of_tx = MIN(bytes, lane->tx_have - lane->tx_sent);
+
+    lane->tx_sent += of_tx;
+    bytes -= of_tx;
+    if (lane->tx_sent == lane->tx_have)
+        lane->tx_sent = lane->tx_have = 0;
+    lane->put_sent += bytes;
+    if (lane->put_active && lane->put_sent == lane->put.bytes && lane->tx_have == 0) {
+        lane->put_active = false;
+        braid_conn_put_done(&lane->base, &lane->put, 0);
+    }
+}
+
+/* One sendmsg. Bytes sent, 0 when the socket takes nothing now, or a negative errno. */
+static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
+{
+    struct iovec iov[2];
+    struct msghdr msg = {.msg_iov = iov};
+    ssize_t sent;
+
+    if (lane->tx_sent != lane->tx_have)
+        iov[msg.msg_iovlen++] =
+            (struct iovec){lane->tx + lane->tx_sent, lane->tx_have - lane->tx_sent};
+    if (lane->put_active)
+        iov[msg.msg_iovlen++] = (struct iovec){(uint8_t *)(uintptr_t)lane->put.src + lane->put_sent,
+                                               MIN(lane->put.bytes - lane->put_sent, most)};
+    do {
+        sent = lane->put_active
+                   ? sendmsg(lane->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT)
+                   : send(lane->fd, iov[0].iov_base, iov[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (sent < 0 && errno == EINTR);
+    lane->blocked = sent < 0 && errno == EAGAIN;
+    if (lane->blocked)
+        return 0;
+    if (sent < 0)
+        return lane_failed(lane, -errno, "send");
+    advance_tx(lane, (size_t)sent);
+    return sent;
+}
+
+static bool make_room(struct braid_socket_lane *lane, size_t bytes)
+{
+    if (lane->tx_have + bytes <= sizeof(lane->tx))
+        return true;
+    if (!lane->put_active)
+        send_some(lane, 0);
+    memmove(lane->tx, lane->tx + lane->tx_sent, lane->tx_have - lane->tx_sent);
+    lane->tx_have -= lane->tx_sent;
+    lane->tx_sent = 0;
+    return lane->tx_have + bytes <= sizeof(lane->tx);
+}
+
+static void append(struct braid_socket_lane *lane, const struct braid_rec *rec, const void *body,
+                   size_t bytes)
+{
+    memcpy(lane->tx + lane->tx_have, rec, sizeof(*rec));
+    if (bytes > 0)
+        memcpy(lane->tx + lane->tx_have + sizeof(*rec), body, bytes);
+    lane->tx_have += sizeof(*rec) + bytes;
+}
+
+int braid_socket_control(struct braid_lane *base, const struct braid_rec *rec, const void *body,
+                         bool more)
+{
+    struct braid_socket_lane *lane = lane_of(base);
+
+    if (lane->put_active || lane->fd < 0 || !make_room(lane, sizeof(*rec) + rec->body_bytes))
+        return -EAGAIN;
+    append(lane, rec, body, rec->body_bytes);
+    if (!more)
+        braid_socket_push(base);
+    return 0;
+}
+
+int braid_socket_push(struct braid_lane *base)
+{
+    struct braid_socket_lane *lane = lane_of(base);
+    ssize_t sent = 1;
+
+    while (lane->tx_sent != lane->tx_have && sent > 0)
+        sent = send_some(lane, CALL_BYTES);
+    if (sent < 0)
+        return (int)sent;
+    if (lane->tx_sent == lane->tx_have)
+        return 0;
+    braid_io_arm(lane); /* its owner may not call again, but the peer waits */
+    return -EAGAIN;
+}
+
+static bool fetch_put(struct braid_socket_lane *lane)
+{
+    struct braid_rec rec = {.type = BRAID_REC_CHUNK, .lane = lane->base.index};
+
+    if (lane->tx_have + sizeof(rec) > sizeof(lane->tx) ||
+        braid_conn_next_put(&lane->base, &lane->put) != 0)
+        return false;
+    rec.shift = (uint8_t)lane->put.shift;
+    rec.seq = lane->base.epoch;
+    rec.body_bytes = (uint32_t)lane->put.bytes;
+    rec.arg = lane->put.sub;
+    rec.value = lane->put.offset;
+    append(lane, &rec, NULL, 0);
+    lane->put_active = true;
+    lane->put_sent = 0;
+    return true;
+}
+
+static ssize_t progress_tx(struct braid_socket_lane *lane, size_t budget)
+{
+    size_t moved = 0;
+    ssize_t sent = 1;
+
+    while (sent > 0 && moved < budget) {
+        if (!lane->put_active && !fetch_put(lane) && lane->tx_sent == lane->tx_have)
+            break;
+        sent = send_some(lane, MIN(CALL_BYTES, budget - moved));
+        if (sent < 0)
+            return sent;
+        moved += (size_t)sent;
+    }
+    return (ssize_t)moved;
+}
+
+/* -- in --------------------------------------------------------------------------------------------------------------------------- */
+
+static int landing_done(struct braid_socket_lane *lane)
+{
+    lane->landing_active = false;
+    atomic_fetch_add_explicit(&lane->base.landed_bytes, lane->landing.bytes, memory_order_relaxed);
+    return braid_conn_landed(&lane->base, lane->landing.sub, lane->landing.chunk);
+}
+
+/* Lands what rx holds of the current chunk. A polled buffer gets whole words only, until the last. */
+static int land_from_rx(struct braid_socket_lane *lane)
+{
+    size_t rest = lane->landing.bytes - lane->landed;
+    size_t bytes = MIN(rest, lane->rx_have - lane->rx_used);
+    uint8_t *dst = (uint8_t *)lane->landing.dst + lane->landed;
+
+    if (lane->landing.polled) {
+        if (bytes < rest)
+            bytes -= MIN(bytes, (uintptr_t)(dst + bytes) & 7);
+        braid_copy_polled(dst, lane->rx + lane->rx_used, bytes);
+    } else {
+        memcpy(dst, lane->rx + lane->rx_used, bytes);
+    }
+    lane->rx_used += bytes;
+    lane->landed += bytes;
+    return lane->landed == lane->landing.bytes ? landing_done(lane) : 0;
+}
+
+/* The record at rx_used. 1: taken; 0: not complete yet; or a negative errno. */
+static int take_record(struct braid_socket_lane *lane)
+{
+    struct braid_rec rec;
+    int err;
+
+    if (lane->rx_have - lane->rx_used < sizeof(rec))
+        return 0;
+    memcpy(&rec, lane->rx + lane->rx_used, sizeof(rec));
+    if (rec.type == 0 || rec.type >= BRAID_REC_TYPES)
+        return -EPROTO;
+    if (rec.type == BRAID_REC_CHUNK) {
+        if (rec.lane != lane->base.index || rec.seq != lane->base.epoch)
+            return -EPROTO;
+        err = braid_conn_land(&lane->base, &rec, &lane->landing);
+        if (err != 0)
+            return err;
+        lane->rx_used += sizeof(rec);
+        lane->landing_active = true;
+        lane->landed = 0;
+        lane->bulk = true;
+        return 1;
+    }
+    if (rec.body_bytes > BRAID_BODY_MAX)
+        return -EPROTO;
+    if (lane->rx_have - lane->rx_used < sizeof(rec) + rec.body_bytes)
+        return 0;
+    if (rec.type == BRAID_REC_EAGER)
+        lane->bulk = false;
+    err = braid_conn_on_record(&lane->base, &rec, lane->rx + lane->rx_used + sizeof(rec));
+    lane->rx_used += sizeof(rec) + rec.body_bytes;
+    return err < 0 ? err : 1;
+}
+
+int braid_socket_parse(struct braid_socket_lane *lane)
+{
+    int taken = 1;
+
+    while (taken == 1) {
+        if (lane->landing_active) {
+            int err = land_from_rx(lane);
+            if (err != 0)
+                return err;
+            if (lane->landing_active)
+                break;
+        }
+        taken = take_record(lane);
+    }
+    if (taken < 0)
+        return taken;
+    if (lane->rx_used == lane->rx_have) {
+        lane->rx_used = lane->rx_have = 0;
+    } else if (lane->rx_used > 0) {
+        memmove(lane->rx, lane->rx + lane->rx_used, lane->rx_have - lane->rx_used);
+        lane->rx_have -= lane->rx_used;
+        lane->rx_used = 0;
+    }
+    return 0;
+}
+
+/* One read. Bytes read, 0 when there is nothing, or a negative errno. *drained: the socket gave less than was asked for. */
+static ssize_t receive_some(struct braid_socket_lane *lane, size_t most, bool *drained)
+{
+    size_t ahead = sizeof(lane->rx) - lane->rx_have, into_place = 0;
+    struct iovec iov[2];
+    ssize_t got;
+
+    if (lane->bulk)
+        ahead = MIN(ahead, BULK_AHEAD_BYTES);
+    if (lane->landing_active && lane->landing.polled)
+        ahead = sizeof(lane->rx) - lane->rx_have;
+    else if (lane->landing_active)
+        into_place = MIN(lane->landing.bytes - lane->landed, most);
+    if (lane->landed + into_place < lane->landing.bytes && into_place > 0)
+        ahead = 0;
+    iov[0] = (struct iovec){(uint8_t *)lane->landing.dst + lane->landed, into_place};
+    iov[1] = (struct iovec){lane->rx + lane->rx_have, ahead};
+    do {
+        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+        got = into_place > 0 ? recvmsg(lane->fd, &msg, MSG_DONTWAIT)
+                             : recv(lane->fd, iov[1].iov_base, ahead, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    *drained = got < (ssize_t)(into_place + ahead);
+    if (got < 0)
+        return errno == EAGAIN ? 0 : lane_failed(lane, -errno, "recv");
+    if (got == 0)
+        return lane_failed(lane, -ECONNRESET, "recv");
+    lane->landed += MIN((size_t)got, into_place);
+    lane->rx_have += (size_t)got - MIN((size_t)got, into_place);
+    return got;
+}
+
+static ssize_t progress_rx(struct braid_socket_lane *lane, size_t budget)
+{
+    size_t moved = 0;
+    bool drained = false;
+    ssize_t got;
+    int err = 0;
+
+    while (!drained && moved < budget) {
+        got = receive_some(lane, MIN(CALL_BYTES, budget - moved), &drained);
+        if (got < 0)
+            return got;
+        if (got == 0)
+            break;
+        moved += (size_t)got;
+        if (lane->landing_active && lane->landed == lane->landing.bytes)
+            err = landing_done(lane);
+        if (err == 0 && lane->rx_have > 0)
+            err = braid_socket_parse(lane);
+        if (err != 0)
+            return lane_failed(lane, err, "a record that breaks the protocol");
+    }
+    return (ssize_t)moved;
+}
+
+int braid_socket_progress(struct braid_lane *base, size_t budget)
+{
+    struct braid_socket_lane *lane = lane_of(base);
+    ssize_t sent, got;
+
+    if (lane->fd < 0 || atomic_load_explicit(&base->state, memory_order_relaxed) != BRAID_LANE_UP)
+        return 0;
+    sent = progress_tx(lane, budget);
+    if (sent < 0)
+        return (int)sent;
+    got = progress_rx(lane, budget);
+    if (got < 0)
+        return (int)got;
+    if (lane->landing_active && lane->landing.bytes - lane->landed > braid_socket_thread_bytes)
+        braid_io_arm(lane);
+    return sent > 0 || got > 0;
+}
+
+int braid_socket_fence(struct braid_lane *base)
+{
+    struct braid_socket_lane *lane = lane_of(base);
+
+    if (lane->fd >= 0)
+        shutdown(lane->fd, SHUT_RDWR);
+    lane->landing_active = false;
+    if (lane->put_active) {
+        lane->put_active = false;
+        braid_conn_put_done(base, &lane->put, -ECANCELED);
+    }
+    return 0;
+}

@@ -1,0 +1,73 @@
+/*
+ * A lane of the socket transport: one TCP stream, carrying records (include/braid/wire/net_record.h) both ways. Internal to socket/.
+ *
+ * Out: control records gather in `tx`; a chunk is its header at the end of `tx` and then its payload straight from the user's buffer, in one
+ * sendmsg. While a payload is under way no control record can follow, so control() says -EAGAIN.
+ * In: headers and small bodies are read into `rx`, many records by one system call; the rest of a chunk is read straight into the posted
+ * buffer, together with what follows it into `rx`. A buffer that a GPU polls is filled from `rx` by ordered copies (core/landing.h).
+ * Threading: everything here belongs to the holder of the lane's lock, but `io_*`, which belong to io.c.
+ */
+#ifndef BRAID_SOCKET_LANE_H
+#define BRAID_SOCKET_LANE_H
+
+#include "net-plugin/core/transport.h"
+
+#define BRAID_SOCKET_TX_BYTES (64 * 1024)
+#define BRAID_SOCKET_RX_BYTES (64 * 1024)
+
+struct braid_io_thread;
+
+struct braid_socket_lane {
+    struct braid_lane base; /* first */
+    int fd;                 /* -1 once closed */
+    struct braid_socket_lane *next;
+
+    size_t tx_have, tx_sent;
+    bool put_active;
+    bool blocked; /* the last send met a full socket buffer */
+    struct braid_put put;
+    size_t put_sent;
+
+    size_t rx_have, rx_used;
+    bool landing_active;
+    bool bulk; /* the last message came in chunks */
+    struct braid_landing landing;
+    size_t landed;
+
+    struct braid_io_thread *io_thread; /* io.c's */
+    uint64_t io_id;
+    atomic_bool io_armed;
+    bool io_in_epoll, io_active;
+    uint64_t io_moved_ns;
+    struct braid_socket_lane *io_next, *io_active_next;
+
+    uint8_t tx[BRAID_SOCKET_TX_BYTES];
+    uint8_t rx[BRAID_SOCKET_RX_BYTES];
+};
+
+/* BRAID_SOCKET_THREAD_BYTES, read at init. */
+extern size_t braid_socket_thread_bytes;
+
+/* A lane over the connected, non-blocking stream `fd`, which it owns. NULL when memory is short (`fd` is then still the caller's). */
+struct braid_socket_lane *braid_socket_lane_new(struct braid_conn *conn, int fd, unsigned index,
+                                                unsigned rail);
+/* Says BYE, leaves the descriptor to the maintenance thread and frees. No other thread knows the lane any more. */
+void braid_socket_lane_free(struct braid_socket_lane *lane);
+
+/* braid_transport's lane operations. */
+int braid_socket_control(struct braid_lane *lane, const struct braid_rec *rec, const void *body,
+                         bool more);
+int braid_socket_push(struct braid_lane *lane);
+int braid_socket_progress(struct braid_lane *lane, size_t budget);
+int braid_socket_fence(struct braid_lane *lane);
+
+/* Whether bulk data is under way here, in either direction: a reason for an I/O thread to stay. Lane lock held. */
+bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane);
+
+/*
+ * Takes in what lies in rx: hands complete records to core, lands what there is of a chunk. 0 or a negative errno (broken protocol).
+ * Apart from the socket it is the whole receiving side, and what the fuzzer drives.
+ */
+int braid_socket_parse(struct braid_socket_lane *lane);
+
+#endif

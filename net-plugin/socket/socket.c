@@ -1,0 +1,186 @@
+/*
+ * The socket transport: the operations of struct braid_transport that concern devices, connections and memory. One device for each network
+ * interface; lanes are TCP streams (lane.c), bulk is helped along by a pool of threads (io.c). The template for other transports.
+ */
+#include "net-plugin/socket/socket.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/param.h"
+#include "net-plugin/core/net.h"
+#include "net-plugin/socket/io.h"
+#include "net-plugin/socket/lane.h"
+
+size_t braid_socket_thread_bytes;
+
+/* What each side tells the other in the handshake. */
+struct socket_offer {
+    uint32_t streams; /* that this side is ready to have */
+    uint32_t reserved;
+};
+
+/* A connection's state here. */
+struct socket_conn {
+    int dev;
+    struct braid_socket_lane *lanes;
+};
+
+static int socket_init(void)
+{
+    int count;
+
+    braid_socket_thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES);
+    braid_netifs(&count);
+    for (int i = 0; i < count; i++) {
+        const struct braid_netif *netif = &braid_netifs(&count)[i];
+        char text[BRAID_ADDR_TEXT];
+        BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "socket device %d: %s, %s, %d Mbit/s", i,
+                   netif->name, braid_addr_text(&netif->addrs[0], text, sizeof(text)),
+                   netif->speed_Mbps);
+    }
+    return 0;
+}
+
+static int socket_device_count(void)
+{
+    int count;
+
+    braid_netifs(&count);
+    return count;
+}
+
+static int socket_device_props(int dev, struct braid_device_props *props)
+{
+    int count;
+    const struct braid_netif *netif = &braid_netifs(&count)[dev];
+
+    *props = (struct braid_device_props){
+        .name = netif->name,
+        .pci_path = netif->pci_path[0] != '\0' ? netif->pci_path : NULL,
+        .netif = netif->name,
+        .guid = (uint64_t)dev,
+        .ptr_support = BRAID_PTR_HOST,
+        .speed_Mbps = netif->speed_Mbps,
+        .port = 0,
+        .max_comms = 65536,
+        .max_recvs = 8,
+        .max_p2p_bytes = BRAID_MAX_P2P_BYTES,
+        .rail_id = -1,
+        .plane_id = -1,
+        .devs = {dev},
+        .ndevs = 1,
+    };
+    return 0;
+}
+
+/* -- connections ------------------------------------------------------------------------------------------------------------------ */
+
+static int socket_offer(struct braid_conn *conn, int dev, void *offer, size_t cap)
+{
+    struct socket_conn *sc = calloc(1, sizeof(*sc));
+    struct socket_offer mine = {.streams = 1};
+
+    if (sc == NULL)
+        return -ENOMEM;
+    sc->dev = dev;
+    braid_conn_set_tp(conn, sc);
+    memcpy(offer, &mine, sizeof(mine));
+    return sizeof(mine);
+}
+
+static int socket_agree(struct braid_conn *conn, const void *offer, size_t bytes, char *why,
+                        size_t why_bytes)
+{
+    if (bytes < sizeof(struct socket_offer)) {
+        snprintf(why, why_bytes, "malformed offer of the socket transport (%zu bytes)", bytes);
+        return -EPROTO;
+    }
+    return 0;
+}
+
+static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
+{
+    struct socket_conn *sc = braid_conn_tp(conn);
+    struct braid_socket_lane *lane = braid_socket_lane_new(conn, fd, index, 0);
+    int err;
+
+    if (lane == NULL) {
+        close(fd);
+        return -ENOMEM;
+    }
+    lane->next = sc->lanes;
+    sc->lanes = lane;
+    err = braid_conn_add_lane(conn, &lane->base);
+    return err;
+}
+
+static void socket_detach(struct braid_conn *conn)
+{
+    struct socket_conn *sc = braid_conn_tp(conn);
+    struct braid_socket_lane *lane, *next;
+
+    if (sc == NULL)
+        return;
+    for (lane = sc->lanes; lane != NULL; lane = next) {
+        next = lane->next;
+        braid_io_remove(lane);
+        braid_socket_lane_free(lane);
+    }
+    free(sc);
+    braid_conn_set_tp(conn, NULL);
+}
+
+static void socket_describe(struct braid_conn *conn, char *buf, size_t buf_bytes)
+{
+    struct socket_conn *sc = braid_conn_tp(conn);
+    int count;
+
+    snprintf(buf, buf_bytes, "TCP over %s", braid_netifs(&count)[sc->dev].name);
+}
+
+/* -- memory ------------------------------------------------------------------------------------------------------------------------ */
+
+static int socket_mr_reg(struct braid_mr *mr)
+{
+    return mr->type == BRAID_PTR_HOST ? 0 : -EOPNOTSUPP;
+}
+
+static void socket_mr_dereg(struct braid_mr *mr)
+{
+}
+
+static void socket_kick(struct braid_lane *lane)
+{
+    if (braid_conn_put_bytes(lane->conn) > braid_socket_thread_bytes)
+        braid_io_arm((struct braid_socket_lane *)lane);
+}
+
+const struct braid_transport braid_socket_transport = {
+    .name = "Socket",
+    .id = 1,
+    .flags = BRAID_T_STREAM | BRAID_T_COPIES_SOURCE,
+    .init = socket_init,
+    .fini = braid_io_stop,
+    .device_count = socket_device_count,
+    .device_props = socket_device_props,
+    .offer = socket_offer,
+    .agree = socket_agree,
+    .attach = socket_attach,
+    .detach = socket_detach,
+    .describe = socket_describe,
+    .mr_reg = socket_mr_reg,
+    .mr_dereg = socket_mr_dereg,
+    .mr_describe = braid_no_mr_describe,
+    .mr_learn = braid_no_mr_learn,
+    .flush = braid_no_flush,
+    .flush_test = braid_no_flush_test,
+    .control = braid_socket_control,
+    .push = braid_socket_push,
+    .progress = braid_socket_progress,
+    .kick = socket_kick,
+    .fence = braid_socket_fence,
+};
