@@ -249,7 +249,7 @@ int braid_topo_slurp(const char *path, char **text_p, size_t *bytes_p,
             rc = braid_topo_fail(error, -E2BIG, path, 0, 0, "is larger than %d MiB",
                                  BRAID_TOPO_MAX_FILE_BYTES >> 20);
         else if (got == 0 && ferror(file))
-            rc = braid_topo_fail(error, -EIO, path, 0, 0, "cannot be read (%s)", strerror(errno));
+            rc = braid_topo_fail(error, -errno, path, 0, 0, "cannot be read (%s)", strerror(errno));
         else if (got == 0)
             break;
     }

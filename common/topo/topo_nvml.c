@@ -283,6 +283,8 @@ int braid_topo_nvml_ask(struct braid_topo_nvml *out, const char *path,
     if (rc == 0) {
         rc = n.count(&count);
         out->present = rc == 0;
+        if (rc != 0)
+            n.shutdown();
     }
     if (rc != 0) {
         braid_topo_note(notes, "NVML does not work here (%s): NVLink is known by part number only",

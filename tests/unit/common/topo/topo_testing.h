@@ -32,4 +32,29 @@ static inline int nic_id(const struct braid_topo *topo, int nic)
     return braid_topo_id(topo, BRAID_TOPO_NIC, nic);
 }
 
+/* The tree as text; free() it. */
+__attribute__((noinline, unused)) static char *tree(const struct braid_topo *topo)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *file = open_memstream(&text, &bytes);
+
+    assert_int_equal(braid_topo_print_tree(topo, file), 0);
+    fclose(file);
+    return text;
+}
+
+/* The same without the line that names the loader. */
+static inline void assert_same_tree(const struct braid_topo *a, const struct braid_topo *b)
+{
+    char *one = tree(a), *two = tree(b);
+    char *first = strstr(one, "\nnuma"), *second = strstr(two, "\nnuma");
+
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_string_equal(first, second);
+    free(one);
+    free(two);
+}
+
 #endif
