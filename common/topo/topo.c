@@ -59,23 +59,23 @@ static int grow(void **array, int *room, int count, int limit, size_t bytes)
 int braid_topo_add(struct braid_topo *topo, enum braid_topo_type type, const char *name,
                    const char *busid)
 {
+    struct braid_topo_object made = {.type = type};
     void *array = topo->objects;
-    int rc = grow(&array, &topo->object_room, topo->object_count, BRAID_TOPO_MAX_OBJECTS,
-                  sizeof(*topo->objects));
-    struct braid_topo_object *object;
+    int rc;
 
+    /* Filled before the array may move, since name and busid may be those of another object. */
+    made.index = made.parent = made.uplink = -1;
+    made.numa_id = made.cpu_family = made.cpu_model = -1;
+    made.cuda_dev = made.rail = -1;
+    braid_topo_copy(made.name, sizeof(made.name), name);
+    if (!braid_topo_busid(busid, made.busid))
+        made.busid[0] = '\0';
+    rc = grow(&array, &topo->object_room, topo->object_count, BRAID_TOPO_MAX_OBJECTS,
+              sizeof(*topo->objects));
     topo->objects = array;
     if (rc != 0)
         return rc;
-    object = &topo->objects[topo->object_count];
-    memset(object, 0, sizeof(*object));
-    object->type = type;
-    object->index = object->parent = object->uplink = -1;
-    object->numa_id = object->cpu_family = object->cpu_model = -1;
-    object->cuda_dev = object->rail = -1;
-    braid_topo_copy(object->name, sizeof(object->name), name);
-    if (!braid_topo_busid(busid, object->busid))
-        object->busid[0] = '\0';
+    topo->objects[topo->object_count] = made;
     return topo->object_count++;
 }
 

@@ -17,8 +17,8 @@ static void text(FILE *out, const char *key, const char *value)
     for (const char *p = value; *p != '\0'; p++) {
         if (*p == '&' || *p == '<' || *p == '>' || *p == '"')
             fprintf(out, "&#%d;", *p);
-        else if ((unsigned char)*p >= 0x20)
-            fputc(*p, out);
+        else
+            fputc((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f ? *p : '?', out);
     }
     fputc('"', out);
 }
