@@ -17,7 +17,7 @@
 #include "braid/braid.h"
 #include "common/clock.h"
 #include "common/param.h"
-#include "tests/gpu/device_boot.h"
+#include "tests/gpu/device/boot.h"
 #include "tests/unit/device/fake_cuda.h"
 
 #define BYTES (3u << 20)

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "common/clock.h"
-#include "tests/gpu/device_boot.h"
+#include "tests/gpu/device/boot.h"
 #include "tests/unit/device/fake_cuda.h"
 #include "tests/unit/device/host_grid.h"
 

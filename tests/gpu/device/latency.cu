@@ -1,0 +1,321 @@
+/*
+ * Latency of the primitives beside their bare counterparts: ping-pong of one thread each (half a round trip is "one way"), and
+ * barriers of one CTA each. Bare and Braid alternate in one run, timed inside the kernel by the GPU's nanosecond clock after a warm-up,
+ * median of RUNS. What is written here by hand in PTX is the counterpart: the least that could work, without any bound.
+ */
+#include "tests/gpu/device/harness.h"
+
+#define RUNS   15
+#define WARM   200
+#define ROUNDS 4000
+
+static __device__ __forceinline__ void bare_release(void *p, uint64_t v)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+static __device__ __forceinline__ uint64_t bare_acquire(const void *p)
+{
+    uint64_t v;
+
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+
+/* Bare waits end after so many polls (a second or more), so that a broken run does not hang; the count hides behind the load. */
+#define BARE_POLLS 4000000u
+
+static __device__ __forceinline__ void bare_wait(const void *p, uint64_t least)
+{
+    for (uint32_t polls = 0; bare_acquire(p) < least && polls < BARE_POLLS; polls++)
+        ;
+}
+
+static __device__ __forceinline__ void bare_store16(void *p, uint64_t a, uint64_t b)
+{
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(a), "l"(b) : "memory");
+}
+
+static __device__ __forceinline__ void bare_load16(const void *p, uint64_t *a, uint64_t *b)
+{
+    asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(*a), "=l"(*b)
+                 : "l"(p)
+                 : "memory");
+}
+
+enum mode {
+    BARE_PACKET,
+    PACKET,
+    BARE_SIGNAL,
+    SIGNAL_SET,
+    SIGNAL_ADD,
+    BARE_PUT,   /* 8 bytes, then a release flag */
+    PUT_SIGNAL, /* put_value_signal, set */
+    PUT_SIGNAL_ADD,
+    PUT_MEMORY,   /* put_signal of 8 bytes from memory */
+    BOUNDED_WAIT, /* the bare send, Braid's wait */
+    TILE,         /* put_value and tile_ready, tile_wait */
+    MODES
+};
+
+template <int MODE>
+static __device__ __forceinline__ void send(const struct braid_devcomm *c,
+                                            const struct braid_devwin *w, int peer, uint8_t *to,
+                                            uint64_t *src, uint64_t i)
+{
+    const struct braid_tiles tiles = {2048, 1, 1};
+
+    if (MODE == BARE_PACKET) {
+        bare_store16(to, i * 3, i);
+    } else if (MODE == PACKET) {
+        braid_packet_store_thread(to + 16, i * 3, (uint32_t)i);
+    } else if (MODE == BARE_SIGNAL) {
+        bare_release(to + 256, i);
+    } else if (MODE == SIGNAL_SET) {
+        braid_signal_thread(c, peer, 0, BRAID_SIGNAL_SET, i);
+    } else if (MODE == SIGNAL_ADD) {
+        braid_signal_thread(c, peer, 1, BRAID_SIGNAL_ADD, 1);
+    } else if (MODE == BARE_PUT || MODE == BOUNDED_WAIT) {
+        *(volatile uint64_t *)(to + 1024) = i * 3;
+        bare_release(to + 512, i);
+    } else if (MODE == PUT_SIGNAL) {
+        braid_put_value_signal_thread(c, w, peer, 1536, i * 3, 8, 2, BRAID_SIGNAL_SET, i);
+    } else if (MODE == PUT_SIGNAL_ADD) {
+        braid_put_value_signal_thread(c, w, peer, 1536, i * 3, 8, 3, BRAID_SIGNAL_ADD, 1);
+    } else if (MODE == PUT_MEMORY) {
+        *src = i * 3;
+        braid_put_signal_thread(c, w, peer, 1792, src, 8, 4, BRAID_SIGNAL_SET, i);
+    } else {
+        braid_put_value_thread(c, w, peer, 2304, i * 3, 8);
+        braid_tile_ready_thread(c, w, &tiles, peer, 0, (uint32_t)i);
+    }
+}
+
+template <int MODE>
+static __device__ __forceinline__ uint64_t receive(const struct braid_devcomm *c,
+                                                   const struct braid_devwin *w, const uint8_t *at,
+                                                   uint64_t i, uint32_t *bad)
+{
+    const struct braid_tiles tiles = {2048, 1, 1};
+    uint64_t a = 0, b = 0;
+
+    if (MODE == BARE_PACKET) {
+        for (uint32_t polls = 0; b < i && polls < BARE_POLLS; polls++)
+            bare_load16(at, &a, &b);
+    } else if (MODE == PACKET) {
+        *bad += braid_packet_load_thread(c, at + 16, (uint32_t)i, &a, -1, 0) != 0;
+    } else if (MODE == BARE_SIGNAL) {
+        bare_wait(at + 256, i);
+        a = i * 3;
+    } else if (MODE == SIGNAL_SET || MODE == SIGNAL_ADD) {
+        *bad += braid_wait_signal_thread(c, MODE == SIGNAL_SET ? 0 : 1, i) != 0;
+        a = i * 3;
+    } else if (MODE == BARE_PUT) {
+        bare_wait(at + 512, i);
+        a = *(const volatile uint64_t *)(at + 1024);
+    } else if (MODE == BOUNDED_WAIT) {
+        *bad += braid_wait_word_thread(c, w, 512, i) != 0;
+        a = *(const volatile uint64_t *)(at + 1024);
+    } else if (MODE == PUT_SIGNAL || MODE == PUT_SIGNAL_ADD) {
+        *bad += braid_wait_signal_thread(c, MODE == PUT_SIGNAL ? 2 : 3, i) != 0;
+        a = *(const volatile uint64_t *)(at + 1536);
+    } else if (MODE == PUT_MEMORY) {
+        *bad += braid_wait_signal_thread(c, 4, i) != 0;
+        a = *(const volatile uint64_t *)(at + 1792);
+    } else {
+        *bad += braid_tile_wait_thread(c, w, &tiles, 0, (uint32_t)i) != 0;
+        a = *(const volatile uint64_t *)(at + 2304);
+    }
+    return a;
+}
+
+/* Values base + 1 .. base + WARM + ROUNDS, so that launches need no reset. *ns = time of ROUNDS round trips at the first rank. */
+template <int MODE>
+__global__ void ping_pong(const __grid_constant__ struct braid_devcomm c,
+                          const __grid_constant__ struct braid_devwin w, uint64_t base,
+                          uint64_t *src, uint64_t *ns, struct verdict *v)
+{
+    int peer = c.world.rank ^ 1, first = c.world.rank == 0;
+    uint8_t *to = (uint8_t *)braid_window_pointer(&w, peer, 0);
+    const uint8_t *at = (const uint8_t *)w.local;
+    uint64_t begin = 0, x;
+    uint32_t bad = 0, wrong_values = 0;
+
+    for (uint64_t i = base + 1; i <= base + WARM + ROUNDS && bad + wrong_values == 0; i++) {
+        if (i == base + WARM + 1)
+            begin = braid_ptx_now_ns();
+        if (first) {
+            send<MODE>(&c, &w, peer, to, src, i);
+            x = receive<MODE>(&c, &w, at, i, &bad);
+        } else {
+            x = receive<MODE>(&c, &w, at, i, &bad);
+            send<MODE>(&c, &w, peer, to, src, i);
+        }
+        wrong_values += x != i * 3;
+    }
+    *ns = braid_ptx_now_ns() - begin;
+    SEE(v, 0, MODE, 0, bad);
+    SEE(v, 1, MODE, 0, wrong_values);
+}
+
+enum barrier_mode { BARE_BARRIER, SESSION, ONE_CALL };
+
+template <int MODE>
+__global__ void barriers(const __grid_constant__ struct braid_devcomm c,
+                         const __grid_constant__ struct braid_devwin w, uint64_t base, uint64_t *ns,
+                         struct verdict *v)
+{
+    uint32_t n = (uint32_t)c.world.ranks, me = (uint32_t)c.world.rank;
+    struct braid_barrier b = braid_barrier_open(&c, 0);
+    uint64_t begin = 0;
+    int bad = 0;
+
+    for (uint64_t i = base + 1; i <= base + WARM + ROUNDS && !bad; i++) {
+        if (i == base + WARM + 1 && threadIdx.x == 0)
+            begin = braid_ptx_now_ns();
+        if (MODE == BARE_BARRIER) {
+            __syncthreads();
+            if (threadIdx.x < n && threadIdx.x != me) {
+                bare_release(braid_window_pointer(&w, (int)threadIdx.x, 4096 + 8 * me), i);
+                bare_wait((const void *)(w.local + 4096 + 8 * threadIdx.x), i);
+            }
+            __syncthreads();
+        } else if (MODE == SESSION) {
+            bad = braid_barrier_sync_cta(&c, &b);
+        } else {
+            bad = braid_barrier_cta(&c, 1);
+        }
+    }
+    braid_barrier_close_cta(&c, &b);
+    if (threadIdx.x == 0) {
+        *ns = braid_ptx_now_ns() - begin;
+        SEE(v, 0, MODE, 0, bad);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+struct sample {
+    double us[RUNS];
+};
+
+static void finish(struct sample *s)
+{
+    qsort(s->us, RUNS, sizeof(s->us[0]), by_value);
+}
+
+static void result(struct rank *r, const char *name, const struct sample *s,
+                   const struct sample *bare)
+{
+    if (r->rank == 0)
+        measured(r, name, s->us[RUNS / 2], s->us[RUNS / 4], s->us[RUNS * 3 / 4],
+                 bare ? bare->us[RUNS / 2] : 0, RUNS);
+}
+
+/* One measurement: all ranks meet, launch, and the first reads its clock. `trips` one-way messages in a round. */
+static double once(struct rank *r, uint64_t *ns, double trips)
+{
+    uint64_t took = 0;
+
+    settle(r, 30, 1);
+    CUDA(r, cudaMemcpy(&took, ns, sizeof(took), cudaMemcpyDeviceToHost));
+    return (double)took * 1e-3 / ROUNDS / trips;
+}
+
+template <int MODE> static double ping(struct rank *r, uint64_t base)
+{
+    uint64_t *ns = (uint64_t *)(r->dst + 4096);
+
+    EXPECT(r, braid_comm_sync(r->comm) == 0);
+    ping_pong<MODE><<<1, 1, 0, r->stream>>>(*r->c, *r->w, base, (uint64_t *)r->src, ns, r->verdict);
+    return once(r, ns, 2);
+}
+
+template <int MODE> static double meet(struct rank *r, uint64_t base, int threads)
+{
+    uint64_t *ns = (uint64_t *)(r->dst + 4096);
+
+    EXPECT(r, braid_comm_sync(r->comm) == 0);
+    barriers<MODE><<<1, threads, 0, r->stream>>>(*r->c, *r->w, base, ns, r->verdict);
+    return once(r, ns, 1);
+}
+
+static void clear(struct rank *r)
+{
+    CUDA(r, cudaMemsetAsync(braid_window_address(r->window, r->rank), 0, 1 << 20, r->stream));
+    CUDA(r, cudaStreamSynchronize(r->stream));
+    EXPECT(r, braid_comm_sync(r->comm) == 0);
+}
+
+static void messages_case(struct rank *r)
+{
+    static struct sample s[MODES];
+
+    clear(r);
+    for (int run = 0; run < RUNS && r->report->failed == 0; run++) {
+        uint64_t base = (uint64_t)run * (WARM + ROUNDS);
+
+        s[BARE_PACKET].us[run] = ping<BARE_PACKET>(r, base);
+        s[PACKET].us[run] = ping<PACKET>(r, base);
+        s[BARE_SIGNAL].us[run] = ping<BARE_SIGNAL>(r, base);
+        s[SIGNAL_SET].us[run] = ping<SIGNAL_SET>(r, base);
+        s[SIGNAL_ADD].us[run] = ping<SIGNAL_ADD>(r, base);
+        s[BARE_PUT].us[run] = ping<BARE_PUT>(r, base);
+        s[PUT_SIGNAL].us[run] = ping<PUT_SIGNAL>(r, base);
+        s[PUT_SIGNAL_ADD].us[run] = ping<PUT_SIGNAL_ADD>(r, base);
+        s[PUT_MEMORY].us[run] = ping<PUT_MEMORY>(r, base);
+        /* its flag is the bare one's: go on where that has ended */
+        clear(r);
+        s[BOUNDED_WAIT].us[run] = ping<BOUNDED_WAIT>(r, base);
+        s[TILE].us[run] = ping<TILE>(r, base);
+    }
+    for (int m = 0; m < MODES; m++)
+        finish(&s[m]);
+    result(r, "packet:lat_us", &s[PACKET], &s[BARE_PACKET]);
+    result(r, "signal/set:lat_us", &s[SIGNAL_SET], &s[BARE_SIGNAL]);
+    result(r, "signal/add:lat_us", &s[SIGNAL_ADD], &s[BARE_SIGNAL]);
+    result(r, "put_signal/8:lat_us", &s[PUT_SIGNAL], &s[BARE_PUT]);
+    result(r, "put_signal/8/add:lat_us", &s[PUT_SIGNAL_ADD], &s[BARE_PUT]);
+    result(r, "put_signal/8/from_memory:lat_us", &s[PUT_MEMORY], &s[BARE_PUT]);
+    result(r, "bounded_wait:lat_us", &s[BOUNDED_WAIT], &s[BARE_PUT]);
+    result(r, "tile/8:lat_us", &s[TILE], &s[BARE_PUT]);
+}
+
+static void barriers_case(struct rank *r)
+{
+    static struct sample bare[2], session[2], one[2];
+    static const int threads[2] = {128, 1024};
+    char name[40];
+
+    clear(r);
+    for (int run = 0; run < RUNS && r->report->failed == 0; run++) {
+        for (int k = 0; k < 2; k++) {
+            uint64_t base = (uint64_t)(run * 2 + k) * (WARM + ROUNDS);
+
+            bare[k].us[run] = meet<BARE_BARRIER>(r, base, threads[k]);
+            session[k].us[run] = meet<SESSION>(r, base, threads[k]);
+            one[k].us[run] = meet<ONE_CALL>(r, base, threads[k]);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        finish(&bare[k]);
+        finish(&session[k]);
+        finish(&one[k]);
+        snprintf(name, sizeof(name), "barrier/%d%s:lat_us", r->ranks, k ? "/1024_threads" : "");
+        result(r, name, &session[k], &bare[k]);
+        snprintf(name, sizeof(name), "barrier/%d/one_call%s:lat_us", r->ranks, k ? "/1024" : "");
+        result(r, name, &one[k], &bare[k]);
+    }
+}
+
+const struct test_case latency_cases[] = {
+    {"latency/messages", messages_case, 2, 60, 5000, 1, "", CASE_LATENCY},
+    {"latency/barrier", barriers_case, 2, 60, 5000, 1, "", CASE_LATENCY},
+    {NULL, NULL, 0, 0, 0, 0, NULL, 0},
+};

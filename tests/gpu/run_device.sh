@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# The device library on GPUs: function, failures, latency. Rows go to $OUT/device.jsonl, logs beside it; the table is last.
+# Usage: run_device.sh [function] [shared] [latency] [sanitizer] [death] [-- CASE ...]; no stage = all. About 2 minutes, at most 3.
+#   function   every case: ranks on GPUs of their own, or on one GPU under MPS when there is only one
+#   shared     the same with all ranks on GPU 0 under MPS, when there are more GPUs
+#   latency    primitives beside their bare counterparts
+#   sanitizer  compute-sanitizer memcheck and racecheck on small cases, ranks as threads of one process
+#   death      ranks that are killed; last, because MPS may not survive it
+# Needs build/dev/bin/gpu_device (cmake --build --preset dev --target gpu_device), which can be built without a GPU.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export OUT=${OUT:-$PWD/build/gpu-results} NCCL_NVLS_ENABLE=0 CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
+export COMMIT=${COMMIT:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
+mkdir -p "$OUT"
+program=build/dev/bin/gpu_device
+[ -x $program ] || { echo "skipped: $program is not built"; exit 77; }
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+[ "${gpus:-0}" -gt 0 ] || { echo "skipped: no GPU (nvidia-smi lists none)"; exit 77; }
+torch_nccl=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.nccl.__path__)[0], "lib"))' 2>/dev/null || true)
+[ -n "$torch_nccl" ] && export LD_LIBRARY_PATH=$torch_nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+stages="" cases=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    function | shared | latency | sanitizer | death) stages="$stages $1" ;;
+    --) shift; cases=("$@"); break ;;
+    *) sed -n '2,9s/^# //p' "$0"; exit 2 ;;
+  esac
+  shift
+done
+stages=${stages:-function shared latency sanitizer death}
+failed=0 table=""
+
+# stage NAME BOUND COMMAND...: runs it bounded, keeps its log, adds its last lines to the table.
+stage() {
+  local name=$1 bound=$2 begin=$SECONDS rc
+  shift 2
+  echo "== $name (at most $bound s)"
+  timeout -k 15 "$bound" "$@" >"$OUT/device-$name.log" 2>&1 </dev/null
+  rc=$?
+  grep -vE '^ok  |^FAIL  [a-z_/0-9]+ +rank' "$OUT/device-$name.log" | tail -n "${STAGE_LINES:-45}"
+  if [ $rc = 124 ] || [ $rc = 137 ]; then
+    table+="$name: NOT FINISHED after $bound s; last: $(tail -n 1 "$OUT/device-$name.log")"$'\n'
+    failed=1
+  elif [ $rc = 77 ]; then
+    table+="$name: $(tail -n 1 "$OUT/device-$name.log")"$'\n'
+  else
+    table+="$(grep -E '^FAIL  [a-z_/0-9]+ +(rank|did|a rank)|passed, ' "$OUT/device-$name.log" | sed "s/^/$name: /") ($((SECONDS - begin)) s)"$'\n'
+    [ $rc = 0 ] || failed=1
+  fi
+}
+
+# Every tool on every small case. An error of the tool fails; a case of two ranks may time out where the tool serialises kernels.
+sanitize() {
+  command -v compute-sanitizer >/dev/null || { echo "skipped: no compute-sanitizer"; return 77; }
+  local bad=0 runs=0 tool name log errors
+  for tool in memcheck racecheck; do
+    for name in put_signal/small packets/small barrier/small put_signal/small_threads packets/small_threads barrier/small_threads; do
+      log=$OUT/device-sanitizer-$tool-${name//\//-}.log
+      timeout -k 5 40 compute-sanitizer --tool $tool --target-processes all $program "$name" >"$log" 2>&1
+      errors=$(grep -hoE '(ERROR|RACECHECK) SUMMARY: [0-9]+' "$log" | awk '{sum += $3} END {print NR ? sum : "none"}')
+      runs=$((runs + 1))
+      echo "$tool $name: $errors errors, $(grep -oE '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)"
+      [ "$errors" = 0 ] || bad=$((bad + 1))
+      case $name in *threads) ;; *) grep -q ' 0 failed' "$log" || bad=$((bad + 1)) ;; esac
+    done
+  done
+  echo "$((runs - bad)) passed, $bad failed under compute-sanitizer"
+  [ $bad = 0 ]
+}
+export -f sanitize
+export program
+
+for name in $stages; do
+  case $name in
+    function) stage function 100 tests/gpu/with_mps $program "${cases[@]}" ;;
+    shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 100 tests/gpu/with_mps $program "${cases[@]}" ;;
+    latency) stage latency 40 tests/gpu/with_mps $program --latency --rows "$OUT/device.jsonl" ;;
+    sanitizer) stage sanitizer 75 bash -c sanitize ;;
+    death) stage death 30 tests/gpu/with_mps $program --death ;;
+  esac
+done
+echo "== table"
+grep -hE '^ {6}[a-z_/0-9]+:lat_us' "$OUT/device-latency.log" 2>/dev/null
+printf '%s' "$table"
+exit $failed
