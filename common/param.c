@@ -237,3 +237,35 @@ const char *braid_param_nccl_env(const char *name)
     text = getenv(name);
     return text && text[0] ? text : NULL;
 }
+
+/* The first of the variables that is a number; `none` otherwise. */
+static int launch_number(const char *const *names, int none)
+{
+    for (; *names; names++) {
+        const char *text = getenv(*names);
+        int64_t value;
+
+        if (text && !braid_parse_int(text, &value) && value >= 0 && value < INT32_MAX)
+            return (int)value;
+    }
+    return none;
+}
+
+void braid_param_launch(struct braid_launch *launch)
+{
+    static const char *const rank[] = {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", NULL};
+    static const char *const ranks[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS", NULL};
+    static const char *const local[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
+                                        NULL};
+    static const char *const port[] = {"MASTER_PORT", NULL};
+    const char *host = getenv("MASTER_ADDR");
+
+    memset(launch, 0, sizeof(*launch));
+    launch->rank = launch_number(rank, -1);
+    launch->ranks = launch_number(ranks, 0);
+    launch->local_rank = launch_number(local, launch->rank);
+    launch->port = launch_number(port, 0);
+    snprintf(launch->host, sizeof(launch->host), "%s", host ? host : "");
+    if (launch->rank < 0 || launch->rank >= launch->ranks)
+        launch->ranks = 0;
+}

@@ -56,4 +56,14 @@ void braid_param_reload(void);
  */
 const char *braid_param_nccl_env(const char *name);
 
+/* What a launcher (torchrun, mpirun, srun) tells its processes; ranks is 0 when there was none. */
+struct braid_launch {
+    int rank, ranks, local_rank;
+    char host[256]; /* where rank 0 is; "" if not said */
+    int port;       /* that the launcher itself uses there; 0 if not said */
+};
+
+/* For tools that start one process a GPU. Reads RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT or what Open MPI and Slurm set. */
+void braid_param_launch(struct braid_launch *launch);
+
 #endif

@@ -19,7 +19,7 @@
 #define IB_DIR  "/sys/class/infiniband"
 
 /* "NVIDIA H100 80GB HBM3" becomes "h100": the first word that holds a digit, up to a dash. */
-static void model_word(const char *line, char *model, size_t model_bytes)
+void braid_machine_model(const char *line, char *model, size_t model_bytes)
 {
     while (*line) {
         size_t length = strcspn(line, " \t\n-"), i;
@@ -47,7 +47,7 @@ static void read_model(const char *bus, char *model, size_t model_bytes)
         return;
     while (fgets(line, sizeof(line), file)) {
         if (!strncmp(line, "Model:", 6)) {
-            model_word(line + 6, model, model_bytes);
+            braid_machine_model(line + 6, model, model_bytes);
             break;
         }
     }

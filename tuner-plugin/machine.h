@@ -10,6 +10,9 @@
 /* Fills what can be found; the rest stays "". */
 void braid_machine_key_read(struct braid_machine_key *key);
 
+/* "NVIDIA H100 80GB HBM3" into "h100", as a key has it; leaves `model` alone when no word holds a digit. */
+void braid_machine_model(const char *name, char *model, size_t model_bytes);
+
 /*
  * The folders that hold profiles, separated by ':', into `dirs`: BRAID_PROFILE_DIRS, the user's own
  * (~/.local/share/braid/profiles) and those installed beside this shared object or program. Returns `dirs`.

@@ -15,6 +15,7 @@ static const struct {
      "what would be chosen, why, and beside it NCCL's choice and the bound; no GPU needed",
      cmd_explain},
     {"diff", "what two profiles say differently, and where they decide differently", cmd_diff},
+    {"calibrate", "measure this machine through NCCL and fit its profile", cmd_calibrate},
     {"fit", "a profile from a sweep file", cmd_fit},
     {"waves", "channels that cost a GEMM no extra wave", cmd_waves},
 };

@@ -67,15 +67,16 @@ static void read_meta(struct sweep *sweep, const char *line)
 /* NULL when the row is good, else what was expected. */
 static const char *read_row(char *line, struct sweep_row *row)
 {
-    char *field[7], *save = NULL, *end;
+    static const char *const whats[] = {"forced", "nccl", "braid"};
+    char *field[8], *save = NULL, *end;
     int64_t bytes, number;
     int count = 0;
 
     for (char *f = strtok_r(line, ",\r\n", &save); f && count < 7;
          f = strtok_r(NULL, ",\r\n", &save))
         field[count++] = f;
-    if (count != 7)
-        return "coll,bytes,algo,proto,channels,us,comm";
+    if (count < 7)
+        return "coll,bytes,algo,proto,channels,us,comm[,what]";
     memset(row, 0, sizeof(*row));
     row->coll = braid_kind_find(braid_coll_names, BRAID_COLLS, field[0]);
     row->algo = braid_kind_find(braid_algo_names, BRAID_ALGOS, field[2]);
@@ -96,7 +97,31 @@ static const char *read_row(char *line, struct sweep_row *row)
     if (braid_parse_int(field[6], &number) || number < 0 || number > 1000000)
         return "a communicator number";
     row->comm = (int)number;
+    number = count == 8 ? braid_kind_find(whats, ARRAY_SIZE(whats), field[7]) : 0;
+    if (number < 0)
+        return "forced, nccl or braid";
+    row->what = (enum sweep_what)number;
     return NULL;
+}
+
+void sweep_write_head(FILE *out, const struct sweep *sweep, const char *note)
+{
+    fprintf(out,
+            "# braid-sweep 1\n# machine %s\n# gpu %s\n# net %s\n# ranks %d\n# nodes %d\n# channels "
+            "%d\n# nvls %d\n"
+            "# nccl %s\n# date %s\n# note %s\ncoll,bytes,algo,proto,channels,us,comm,what\n",
+            sweep->machine, sweep->gpu, sweep->net, sweep->ranks, sweep->nodes, sweep->channels,
+            sweep->nvls, sweep->nccl, sweep->date, note);
+}
+
+void sweep_write_row(FILE *out, const struct sweep_row *row)
+{
+    static const char *const whats[] = {"forced", "nccl", "braid"};
+
+    fprintf(out, "%s,%llu,%s,%s,%d,%.3f,%d,%s\n", braid_coll_names[row->coll],
+            (unsigned long long)row->bytes, row->algo < 0 ? "default" : braid_algo_names[row->algo],
+            row->proto < 0 ? "default" : braid_proto_names[row->proto], row->channels, row->us,
+            row->comm, whats[row->what]);
 }
 
 int sweep_read(const char *path, struct sweep *sweep, char *why, size_t why_bytes)

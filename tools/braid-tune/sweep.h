@@ -7,17 +7,22 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tuner-plugin/cost/kinds.h"
+
+/* Who chose what was measured. */
+enum sweep_what { SWEEP_ROW_FORCED, SWEEP_ROW_NCCL, SWEEP_ROW_BRAID };
 
 /* One measurement. */
 struct sweep_row {
     int coll;
     uint64_t bytes;
-    int algo, proto; /* -1 = NCCL's default choice */
-    int channels;    /* 0 = NCCL's own count */
+    int algo, proto; /* -1 = NCCL's default choice, not known which */
+    int channels;    /* that the kernel had; 0 = NCCL's own count, not known how many */
     double us;
     int comm; /* which communicator it was measured on */
+    enum sweep_what what;
 };
 
 struct sweep {
@@ -30,6 +35,10 @@ struct sweep {
 
 /* Returns 0 or a negative errno; `why` says what and where. */
 int sweep_read(const char *path, struct sweep *sweep, char *why, size_t why_bytes);
+/* Writes the head of a file that sweep_read takes, and one row. */
+void sweep_write_head(FILE *out, const struct sweep *sweep, const char *note);
+void sweep_write_row(FILE *out, const struct sweep_row *row);
+
 int sweep_add(struct sweep *sweep, const struct sweep_row *row);
 void sweep_free(struct sweep *sweep);
 

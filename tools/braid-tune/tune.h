@@ -32,6 +32,7 @@ int tune_numbers(const char *text, int *numbers, int max);
 /* A profile by path or by name in the profile folders. Returns 0, or -1 after saying what is wrong. */
 int tune_profile(const char *name, struct braid_profile *profile);
 
+int cmd_calibrate(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_fit(int argc, char **argv);

@@ -1,0 +1,43 @@
+/*
+ * The sweep that calibrate runs, and what it says about it afterwards. Led by rank 0. Single-threaded.
+ */
+#ifndef BRAID_TUNE_CALIBRATE_H
+#define BRAID_TUNE_CALIBRATE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tools/braid-tune/group.h"
+#include "tools/braid-tune/sweep.h"
+#include "tuner-plugin/cost/cost.h"
+
+#define CALIBRATE_SIZES_MAX 64
+
+struct calibrate {
+    struct group group;
+    int colls[BRAID_COLLS], coll_count;
+    uint64_t sizes[CALIBRATE_SIZES_MAX];
+    int size_count, comms, launches;
+    double minutes;     /* stop before this is over */
+    double slowest;     /* leave out candidates this many times slower than NCCL's choice */
+    bool judge;         /* also measure what Braid's tuner decides */
+    struct sweep sweep; /* grows */
+    FILE *out;          /* rows are appended and flushed a cell at a time */
+    uint64_t began_ns;
+    int cells_done, cells_all, measured;
+};
+
+/*
+ * Measures cell after cell, each a collective and a size on one communicator, until all are done or the time is over. Cells that
+ * are in the sweep already are skipped. Returns 0, 1 when the time ended first, or a negative errno.
+ */
+int calibrate_run(struct calibrate *calibrate);
+
+/* What a run would take, in seconds, by a profile's predictions, and how many measurements. */
+double calibrate_estimate(const struct calibrate *calibrate, const struct braid_profile *profile,
+                          int ranks, int nodes, int *measurements_p);
+
+/* A table of what was found: NCCL's choice, the best candidate, what the fitted profile decides; with intervals over communicators. */
+void calibrate_report(const struct sweep *sweep, const struct braid_profile *profile, FILE *out);
+
+#endif
