@@ -184,6 +184,17 @@ struct braid_topo_live {
 int braid_topo_load_live(const struct braid_topo_live *live, struct braid_topo **out, char *notes,
                          size_t notes_size, struct braid_topo_error *error);
 
+/* Any of the above: a file by what is in it, else a synthetic line. */
+int braid_topo_load(const char *file_or_line, struct braid_topo **out,
+                    struct braid_topo_error *error);
+
+/*
+ * What a plugin uses: BRAID_TOPO (else NCCL_TOPO_FILE) if it is set, else this machine through sysfs
+ * and NVML. A setting that cannot be used is warned about once a call, and this machine is taken
+ * instead. Returns 0, or -ENOMEM with nothing in *out.
+ */
+int braid_topo_open(struct braid_topo **out);
+
 void braid_topo_destroy(struct braid_topo *topo); /* accepts NULL */
 
 /* ---- Reading the model -------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct options {
-    const char *synthetic, *hwloc_xml, *nccl_xml, *replay;
+    const char *any, *synthetic, *hwloc_xml, *nccl_xml, *replay;
     const char *write_nccl_xml, *capture;
     struct braid_topo_live live;
     bool json, resources, time;
@@ -24,6 +24,7 @@ static const char usage[] =
     "Usage: braid-info topo [SOURCE] [OPTIONS]\n\n"
     "Shows the machine as Braid models it. SOURCE is one of\n"
     "  live                 this machine (the default)\n"
+    "  FILE or LINE         one of the forms below, told by what is in it\n"
     "  --synthetic TEXT     one line, such as \"nodes:16 gpus:8 nvlink:18x25GB/s nics:8x400Gb/s\"\n"
     "  --nccl-xml FILE      a file as in NCCL_TOPO_FILE\n"
     "  --hwloc-xml FILE     an export of hwloc, lstopo --of xml\n"
@@ -88,13 +89,15 @@ static int parse(int argc, char **argv, struct options *o)
             o->live.use &= ~(unsigned)BRAID_TOPO_USE_NVML;
         } else if (strcmp(argv[i], "--hwloc") == 0) {
             o->live.use |= BRAID_TOPO_USE_HWLOC;
+        } else if (argv[i][0] != '-' && strcmp(argv[i], "live") != 0 && o->any == NULL) {
+            o->any = argv[i];
         } else if (strcmp(argv[i], "live") != 0) {
             fprintf(stderr, "braid-info topo: unknown option \"%s\" (--help lists them)\n",
                     argv[i]);
             return INFO_USAGE;
         }
     }
-    if (!!o->synthetic + !!o->nccl_xml + !!o->hwloc_xml + !!o->replay > 1) {
+    if (!!o->any + !!o->synthetic + !!o->nccl_xml + !!o->hwloc_xml + !!o->replay > 1) {
         fprintf(stderr, "braid-info topo: give one source, not several\n");
         return INFO_USAGE;
     }
@@ -107,7 +110,9 @@ static int load(const struct options *o, struct braid_topo **topo)
     char text[400], notes[1024] = "";
     int rc;
 
-    if (o->synthetic != NULL)
+    if (o->any != NULL)
+        rc = braid_topo_load(o->any, topo, &error);
+    else if (o->synthetic != NULL)
         rc = braid_topo_load_synthetic(o->synthetic, topo, &error);
     else if (o->nccl_xml != NULL)
         rc = braid_topo_load_nccl_xml(o->nccl_xml, topo, &error);
