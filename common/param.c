@@ -269,3 +269,12 @@ void braid_param_launch(struct braid_launch *launch)
     if (launch->rank < 0 || launch->rank >= launch->ranks)
         launch->ranks = 0;
 }
+
+/* A plugin is unloaded and loaded again within one process: what it allocated goes with it. */
+__attribute__((destructor(101))) static void forget(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        free(values[i].text);
+        values[i].text = NULL;
+    }
+}

@@ -165,6 +165,13 @@ struct braid_conn {
     union braid_addr peer_addr;
 };
 
+/* Counts a request that reads or writes a registration; braid_net_dereg_mr asks. */
+static inline void braid_mr_use(struct braid_mr *mr, int count)
+{
+    if (mr != NULL)
+        atomic_fetch_add_explicit(&mr->uses, (unsigned)count, memory_order_acq_rel);
+}
+
 /* When an eager receiver tells the sender of the room it has made: not for every message. */
 #define BRAID_CREDIT_STEP (BRAID_EAGER_WINDOW / 4)
 /* Receives too small to need an announcement are announced in batches of this size. */
@@ -193,7 +200,6 @@ int braid_sender_on_record(struct braid_conn *conn, const struct braid_rec *rec,
 int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, int tag,
                        struct braid_mr *mr, struct braid_request **request_p);
 int braid_sender_test(struct braid_send *send, bool *done, int *size);
-bool braid_sender_uses(struct braid_conn *conn, const struct braid_mr *mr);
 
 /* recv.c */
 void braid_receiver_init(struct braid_conn *conn);
@@ -204,6 +210,5 @@ int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, cons
                          const int *tags, struct braid_mr *const *mrs, enum braid_polled polled,
                          struct braid_request **request_p);
 int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes);
-bool braid_receiver_uses(struct braid_conn *conn, const struct braid_mr *mr);
 
 #endif

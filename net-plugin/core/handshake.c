@@ -29,7 +29,8 @@ static void put_message(struct braid_hs *hs, enum braid_hs_type type, uint16_t v
     if (hs->out_have + sizeof(header) + bytes > sizeof(hs->out))
         return; /* cannot happen: a side has one message of its own and a reject under way */
     memcpy(hs->out + hs->out_have, &header, sizeof(header));
-    memcpy(hs->out + hs->out_have + sizeof(header), body, bytes);
+    if (bytes > 0)
+        memcpy(hs->out + hs->out_have + sizeof(header), body, bytes);
     hs->out_have += sizeof(header) + bytes;
 }
 

@@ -190,7 +190,8 @@ void braid_maint_linger(int fd, const void *rest, size_t bytes)
         return;
     }
     l->bytes = bytes;
-    memcpy(l->rest, rest, bytes);
+    if (bytes > 0)
+        memcpy(l->rest, rest, bytes);
     l->until_ns = braid_now_ns() + LINGER_NS;
     l->watch = (struct braid_watch){.fd = fd, .fn = on_linger, .deadline_ns = l->until_ns};
     if (braid_maint_add(&l->watch, bytes > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN) != 0) {

@@ -77,7 +77,7 @@ int braid_net_dereg_mr(struct braid_conn *conn, struct braid_mr *mr)
 {
     if (mr == NULL)
         return 0;
-    if (conn->sender ? braid_sender_uses(conn, mr) : braid_receiver_uses(conn, mr))
+    if (atomic_load(&mr->uses) != 0)
         revoke(conn);
     conn->ops->mr_dereg(mr);
     free(mr);

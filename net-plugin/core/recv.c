@@ -335,6 +335,7 @@ static int post(struct braid_conn *conn, void *data, size_t capacity, int tag, s
     sub->data = data;
     sub->capacity = capacity;
     sub->mr = mr;
+    braid_mr_use(mr, 1);
     sub->bytes = 0;
     sub->chunks = 0;
     atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
@@ -355,7 +356,7 @@ int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, cons
 {
     struct braid_conn_receiver *rx = conn->rx;
     struct braid_recv *recv = &rx->recvs[rx->next_recv % BRAID_RECVS];
-    bool room;
+    bool room, many;
     int err = 0;
 
     if (recv->in_use)
@@ -370,12 +371,13 @@ int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, cons
         for (int i = 0; err == 0 && i < n; i++)
             err = post(conn, data[i], sizes[i], tags[i], mrs != NULL ? mrs[i] : NULL, polled);
     }
+    many = rx->next_sub - rx->next_word >= BRAID_WORDS_STEP;
     braid_spin_unlock(&conn->lock);
     if (err != 0) {
         braid_conn_pump(conn); /* tells the sender */
         return err;
     }
-    if (!room || rx->next_sub - rx->next_word >= BRAID_WORDS_STEP)
+    if (!room || many)
         braid_conn_pump(conn);
     if (!room)
         return -EAGAIN;
@@ -414,21 +416,9 @@ int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes)
         struct braid_sub *sub = slot_of(conn->rx, recv->first_sub + (uint32_t)i);
         if (sizes != NULL)
             sizes[i] = (int)sub->bytes;
+        braid_mr_use(sub->mr, -1);
         atomic_store_explicit(&sub->number, 0, memory_order_release);
     }
     recv->in_use = false;
     return 0;
-}
-
-bool braid_receiver_uses(struct braid_conn *conn, const struct braid_mr *mr)
-{
-    for (unsigned i = 0; i < BRAID_RECVS; i++) {
-        struct braid_recv *recv = &conn->rx->recvs[i];
-        if (!recv->in_use || is_done(recv))
-            continue;
-        for (int j = 0; j < recv->n; j++)
-            if (slot_of(conn->rx, recv->first_sub + (uint32_t)j)->mr == mr)
-                return true;
-    }
-    return false;
 }

@@ -296,6 +296,7 @@ int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, 
     send->bytes = bytes;
     send->mr = mr;
     send->next = NULL;
+    braid_mr_use(mr, 1);
     braid_spin_lock(&conn->lock);
     atomic_store_explicit(&send->state, BRAID_SEND_PENDING, memory_order_relaxed);
     *tx->pending_end = send;
@@ -334,17 +335,8 @@ int braid_sender_test(struct braid_send *send, bool *done, int *size)
         return atomic_load_explicit(&conn->error, memory_order_relaxed);
     if (size != NULL)
         *size = (int)send->bytes;
+    braid_mr_use(send->mr, -1);
     atomic_fetch_sub_explicit(&conn->tx->outstanding, 1, memory_order_relaxed);
     atomic_store_explicit(&send->state, BRAID_SEND_FREE, memory_order_release);
     return 0;
-}
-
-bool braid_sender_uses(struct braid_conn *conn, const struct braid_mr *mr)
-{
-    for (unsigned i = 0; i < BRAID_SENDS; i++) {
-        struct braid_send *send = &conn->tx->sends[i];
-        if (atomic_load(&send->state) != BRAID_SEND_FREE && send->mr == mr && !is_done(send))
-            return true;
-    }
-    return false;
 }

@@ -80,6 +80,7 @@ struct braid_mr {
     uint64_t dmabuf_offset;
     void *addr;
     size_t bytes;
+    atomic_uint uses; /* core's: requests that have it and were not tested to their end */
     void *tp;
 };
 
