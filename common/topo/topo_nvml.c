@@ -376,7 +376,8 @@ static int apply_gpu(struct braid_topo *topo, const struct braid_topo_nvml_gpu *
     braid_topo_copy(o->fabric, sizeof(o->fabric), gpu->fabric);
     o->in_fabric = gpu->fabric[0] != '\0';
     up = &topo->edges[o->uplink];
-    if (up->each_way_GBps <= 0 && gpu->pcie_gen > 0 && gpu->pcie_width > 0) {
+    if (up->each_way_GBps <= 0 && gpu->pcie_gen > 0 && gpu->pcie_width > 0 &&
+        gpu->pcie_width <= 32) {
         up->lanes = gpu->pcie_width;
         up->lane_GBps = braid_topo_spec_pcie_lane_GBps(gpu->pcie_gen);
         up->each_way_GBps = up->lanes * up->lane_GBps;

@@ -12,11 +12,14 @@
 #include "tuner-plugin/tuner.h"
 
 static const char usage[] =
-    "braid-tune explain [--profile NAME|FILE] [--ranks N,..] [--nodes N] [--coll NAME,..] [--bytes "
-    "LIST|FROM:TO[:xN]]\n"
+    "braid-tune explain [--profile NAME|FILE] [--machine live|FILE|LINE] [--ranks N,..] [--nodes "
+    "N] "
+    "[--coll NAME,..]\n"
+    "                   [--bytes LIST|FROM:TO[:xN]]\n"
     "                   [--budget CHANNELS] [--overlap] [--all] [--format table|json|csv]\n"
     "Says what the tuner would choose and why. --all lists every combination with its "
-    "prediction.\n";
+    "prediction.\n"
+    "--machine takes link rates, ranks and nodes from a topology, as braid-info topo does.\n";
 
 enum format { TABLE, JSON, CSV };
 
@@ -231,40 +234,50 @@ static int explain_shape(struct explain *explain, int ranks, int nodes, const ch
 
 int cmd_explain(int argc, char **argv)
 {
-    const char *profile = "generic", *ranks_text = "8", *nodes_text = "1", *bytes_text_ = "1K:1G";
+    const char *profile = "generic", *ranks_text = NULL, *nodes_text = NULL, *bytes_text_ = "1K:1G";
+    const char *machine = NULL;
     const char *colls = "all_reduce,all_gather,reduce_scatter", *budget = "0", *format = "table";
     struct explain explain = {.settings = {.overlap_ratio = 0.025, .channel_ceiling = 64}};
-    const struct tune_option options[] = {
-        {"--profile", &profile, NULL},   {"--ranks", &ranks_text, NULL},
-        {"--nodes", &nodes_text, NULL},  {"--coll", &colls, NULL},
-        {"--bytes", &bytes_text_, NULL}, {"--budget", &budget, NULL},
-        {"--format", &format, NULL},     {"--overlap", NULL, &explain.settings.overlap},
-        {"--all", NULL, &explain.all}};
+    const struct tune_option options[] = {{"--profile", &profile, NULL},
+                                          {"--machine", &machine, NULL},
+                                          {"--ranks", &ranks_text, NULL},
+                                          {"--nodes", &nodes_text, NULL},
+                                          {"--coll", &colls, NULL},
+                                          {"--bytes", &bytes_text_, NULL},
+                                          {"--budget", &budget, NULL},
+                                          {"--format", &format, NULL},
+                                          {"--overlap", NULL, &explain.settings.overlap},
+                                          {"--all", NULL, &explain.all}};
     uint64_t sizes[64];
-    int ranks[64], rank_count, nodes, count, rc = 2;
+    int ranks[64] = {8}, rank_count = 1, nodes = 1, count, rc = 2;
 
     if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0) {
         fputs(usage, stderr);
         return 2;
     }
     count = tune_sizes(bytes_text_, sizes, ARRAY_SIZE(sizes));
-    rank_count = tune_numbers(ranks_text, ranks, ARRAY_SIZE(ranks));
-    if (count < 1 || rank_count < 1 || tune_numbers(nodes_text, &nodes, 1) != 1 ||
+    explain.profile = malloc(sizeof(*explain.profile));
+    if (!explain.profile || tune_profile(profile, explain.profile) ||
+        (machine && tune_machine(machine, explain.profile, &ranks[0], &nodes))) {
+        free(explain.profile);
+        return 2;
+    }
+    if (ranks_text)
+        rank_count = tune_numbers(ranks_text, ranks, ARRAY_SIZE(ranks));
+    if (count < 1 || rank_count < 1 || (nodes_text && tune_numbers(nodes_text, &nodes, 1) != 1) ||
         (strcmp(budget, "0") && tune_numbers(budget, &explain.settings.sm_budget, 1) != 1) ||
         explain.settings.sm_budget > 64) {
         fprintf(stderr, "braid-tune: --bytes, --ranks, --nodes or --budget is not understood\n%s",
                 usage);
+        free(explain.profile);
         return 2;
     }
     explain.format = !strcmp(format, "json") ? JSON : !strcmp(format, "csv") ? CSV : TABLE;
-    explain.profile = malloc(sizeof(*explain.profile));
-    if (explain.profile && !tune_profile(profile, explain.profile)) {
-        rc = 0;
-        for (int i = 0; i < rank_count && !rc; i++)
-            rc = explain_shape(&explain, ranks[i], nodes, colls, sizes, count);
-        if (explain.format == JSON)
-            printf(explain.printed ? "\n]\n" : "[]\n");
-    }
+    rc = 0;
+    for (int i = 0; i < rank_count && !rc; i++)
+        rc = explain_shape(&explain, ranks[i], nodes, colls, sizes, count);
+    if (explain.format == JSON)
+        printf(explain.printed ? "\n]\n" : "[]\n");
     free(explain.profile);
     return rc;
 }

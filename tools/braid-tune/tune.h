@@ -32,6 +32,12 @@ int tune_numbers(const char *text, int *numbers, int max);
 /* A profile by path or by name in the profile folders. Returns 0, or -1 after saying what is wrong. */
 int tune_profile(const char *name, struct braid_profile *profile);
 
+/*
+ * Puts the rates of a machine into a profile: `what` is "live", a file or a line as braid-info topo takes them. *ranks_p and
+ * *nodes_p receive what a job on all of it has. Returns 0, or -1 after saying what is wrong.
+ */
+int tune_machine(const char *what, struct braid_profile *profile, int *ranks_p, int *nodes_p);
+
 int cmd_calibrate(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_diff(int argc, char **argv);

@@ -1,0 +1,98 @@
+/*
+ * A machine's rates into a profile: what braid-tune explain --machine takes from a topology (a file, a line, or this machine)
+ * instead of what the profile says. Latencies, channel rates and how much of a line rate is reached stay the profile's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "common/topo/topo.h"
+#include "tools/braid-tune/tune.h"
+
+/* Line rates that NCCL reaches over PCIe by its own table: 12 of 15.75 GB/s, 24 of 31.5, 48 of 63. */
+#define NCCL_PCIE_RATIO 0.762
+
+static int load(const char *what, struct braid_topo_summary *summary)
+{
+    struct braid_topo_error error;
+    struct braid_topo *topo = NULL;
+    char text[400];
+    int rc = strcmp(what, "live") ? braid_topo_load(what, &topo, &error)
+                                  : braid_topo_load_live(NULL, &topo, NULL, 0, &error);
+
+    if (rc) {
+        fprintf(stderr, "braid-tune: %s\n", braid_topo_error_format(&error, text, sizeof(text)));
+        return -1;
+    }
+    braid_topo_summarise(topo, summary);
+    braid_topo_destroy(topo);
+    if (summary->gpus_per_node < 1) {
+        fprintf(stderr, "braid-tune: %s: expected a machine with a GPU\n", what);
+        return -1;
+    }
+    return 0;
+}
+
+static void scale(double *values, double by)
+{
+    for (int algo = 0; algo < BRAID_ALGOS; algo++)
+        values[algo] *= by;
+}
+
+static void set_intra(const struct braid_topo_summary *s, struct braid_profile *p)
+{
+    if (s->gpu_gpu_path <= BRAID_TOPO_PATH_NVB && s->nvlink_gpu_GBps > 0) {
+        if (p->rate_GBps[BRAID_PORT] > 0)
+            scale(p->nccl.graph_intra_GBps, s->nvlink_gpu_GBps / p->rate_GBps[BRAID_PORT]);
+        p->intra_link = BRAID_NVLINK;
+        p->rate_GBps[BRAID_PORT] = s->nvlink_gpu_GBps;
+        return;
+    }
+    if (s->pcie_gpu_GBps <= 0)
+        return;
+    p->intra_link = BRAID_PCI;
+    p->rate_GBps[BRAID_PORT] = s->pcie_gpu_GBps;
+    p->rate_GBps[BRAID_ROOT] = s->pcie_root_GBps;
+    p->gpus_per_root = 1; /* the root's rate is already a GPU's part of it */
+    for (int algo = 0; algo < BRAID_ALGOS; algo++)
+        p->nccl.graph_intra_GBps[algo] =
+            s->pcie_root_GBps * NCCL_PCIE_RATIO / p->nccl.graph_channels[algo];
+    p->nccl.nvls = 0;
+}
+
+static void set_net(const struct braid_topo_summary *s, struct braid_profile *p)
+{
+    double before = p->rate_GBps[BRAID_RAIL] * p->rails;
+
+    if (s->nics_per_node < 1 || s->node_cut_GBps <= 0)
+        return;
+    if (before > 0)
+        scale(p->nccl.graph_inter_GBps, s->node_cut_GBps / before);
+    p->rails = s->nics_per_node;
+    p->rate_GBps[BRAID_RAIL] = s->node_cut_GBps / s->nics_per_node;
+}
+
+int tune_machine(const char *what, struct braid_profile *profile, int *ranks_p, int *nodes_p)
+{
+    struct braid_topo_summary s;
+    int gpus;
+
+    if (load(what, &s))
+        return -1;
+    set_intra(&s, profile);
+    set_net(&s, profile);
+    if (s.sm > 0)
+        profile->nccl.compcap = s.sm >= 100 ? 3 : s.sm >= 90 ? 2 : s.sm >= 80 ? 1 : 0;
+    if (s.sm > 0 && s.sm < 90)
+        profile->nccl.nvls = 0;
+    if (s.cpu_vendor[0])
+        profile->nccl.cpu_amd = !strcmp(s.cpu_vendor, "AuthenticAMD");
+    gpus = s.nodes * s.gpus_per_node;
+    *ranks_p = gpus;
+    /* Nodes are NVLink domains, as NCCL counts them. */
+    *nodes_p = s.nvlink_domain_gpus > s.gpus_per_node
+                   ? (gpus + s.nvlink_domain_gpus - 1) / s.nvlink_domain_gpus
+                   : s.nodes;
+    fprintf(stderr, "machine %s, %d ranks, %d node%s\n", s.key, *ranks_p, *nodes_p,
+            *nodes_p == 1 ? "" : "s");
+    return 0;
+}
