@@ -21,6 +21,15 @@ if(BRAID_SANITIZE STREQUAL "thread")
   set_tests_properties(unit/device/protocol_mutant PROPERTIES WILL_FAIL ON)
 endif()
 
+braid_unit_test(device/nvrtc)
+set_tests_properties(unit/device/nvrtc PROPERTIES ENVIRONMENT
+  "BRAID_SOURCE_TREE=${PROJECT_SOURCE_DIR};LD_LIBRARY_PATH=/usr/local/cuda/lib64:$ENV{LD_LIBRARY_PATH}")
+if(BRAID_HAVE_CUDA)
+  braid_unit_test(device/driver_layout LINKS CUDA::toolkit)
+  braid_test(unit/device/calls LABELS unit COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/device/calls
+    ${PROJECT_SOURCE_DIR} ${CMAKE_CUDA_COMPILER})
+endif()
+
 # Operators.
 braid_unit_test(device/ops/gemm_choice LINKS braid_gemm_plan)
 braid_unit_test(device/ops/gemm_plan LINKS braid_gemm_plan)

@@ -34,6 +34,14 @@ typedef unsigned long long uintptr_t;
 #define BRAID_STATIC_ASSERT(cond, text) _Static_assert(cond, text)
 #endif
 
+/* NVRTC cannot name offsets; it shares the sizes, and the offsets with nvcc. */
+#if defined(__CUDACC_RTC__)
+#define BRAID_OFFSET_ASSERT(type, member, offset) BRAID_STATIC_ASSERT(1, "")
+#else
+#define BRAID_OFFSET_ASSERT(type, member, offset)                                                  \
+    BRAID_STATIC_ASSERT(__builtin_offsetof(struct type, member) == offset, #type "." #member)
+#endif
+
 #define BRAID_DEVCOMM_VERSION 1u
 #define BRAID_INLINE_PEERS    8u  /* peers whose window base travels in the kernel's parameters */
 #define BRAID_MAX_RANKS       128 /* ranks of one device communicator */
@@ -153,11 +161,11 @@ struct braid_devcomm {
     struct braid_devwin control;
 };
 BRAID_STATIC_ASSERT(sizeof(struct braid_devcomm) == 296, "communicator");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_devcomm, timeout_ns) == 40, "timeout_ns");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_devcomm, signals) == 72, "signals");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_devcomm, signal_count) == 112, "signal_count");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_devcomm, peers) == 144, "peers");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_devcomm, control) == 168, "control");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_devwin, base) == 64, "base");
+BRAID_OFFSET_ASSERT(braid_devcomm, timeout_ns, 40);
+BRAID_OFFSET_ASSERT(braid_devcomm, signals, 72);
+BRAID_OFFSET_ASSERT(braid_devcomm, signal_count, 112);
+BRAID_OFFSET_ASSERT(braid_devcomm, peers, 144);
+BRAID_OFFSET_ASSERT(braid_devcomm, control, 168);
+BRAID_OFFSET_ASSERT(braid_devwin, base, 64);
 
 #endif

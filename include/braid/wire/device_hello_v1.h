@@ -34,8 +34,8 @@ struct braid_hello {
     uint8_t secret[16];   /* what a datagram to that socket must carry */
 };
 BRAID_STATIC_ASSERT(sizeof(struct braid_hello) == 128, "hello");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_hello, gpu_uuid) == 56, "gpu_uuid");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_hello, socket_name) == 104, "socket_name");
+BRAID_OFFSET_ASSERT(braid_hello, gpu_uuid, 56);
+BRAID_OFFSET_ASSERT(braid_hello, socket_name, 104);
 
 /* How a rank's memory reaches the others. */
 #define BRAID_OFFER_ADDRESS 1u /* only inside the process; or the caller gave all addresses */
@@ -57,7 +57,7 @@ struct braid_offer {
     uint8_t handle[64];
 };
 BRAID_STATIC_ASSERT(sizeof(struct braid_offer) == 120, "offer");
-BRAID_STATIC_ASSERT(__builtin_offsetof(struct braid_offer, handle) == 56, "handle");
+BRAID_OFFSET_ASSERT(braid_offer, handle, 56);
 
 /* Travels with one file descriptor (SCM_RIGHTS). */
 struct braid_fd_message {

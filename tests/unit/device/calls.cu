@@ -1,0 +1,49 @@
+/*
+ * One kernel a call of the device library, with arguments that the compiler cannot know: what tests/unit/device/calls measures
+ * (registers and instructions) and what nvrtc_test.c compiles at run time. `empty` is the cost of a kernel that calls nothing.
+ * Needs no include besides the library.
+ */
+#include <braid/device.cuh>
+
+#define KERNEL(name, call)                                                                         \
+    extern "C" __global__ void __launch_bounds__(256)                                              \
+        name(const __grid_constant__ struct braid_devcomm c,                                       \
+             const __grid_constant__ struct braid_devwin w,                                        \
+             const __grid_constant__ struct braid_tiles t, int p, uint32_t i, uint64_t x, void *m, \
+             uint64_t n, int *out)                                                                 \
+    {                                                                                              \
+        call;                                                                                      \
+    }
+
+KERNEL(empty, *out = p)
+KERNEL(window_pointer, *out = (int)(uint64_t)braid_window_pointer(&w, p, x))
+KERNEL(put_value_thread, braid_put_value_thread(&c, &w, p, x, n, 8))
+KERNEL(put_thread, braid_put_thread(&c, &w, p, x, m, n))
+KERNEL(put_warp, braid_put_warp(&c, &w, p, x, m, n))
+KERNEL(put_cta, braid_put_cta(&c, &w, p, x, m, n))
+KERNEL(get_cta, braid_get_cta(&c, &w, p, x, m, n))
+KERNEL(flush_thread, braid_flush_thread(&c))
+KERNEL(signal_set_thread, braid_signal_thread(&c, p, i, BRAID_SIGNAL_SET, n))
+KERNEL(signal_add_thread, braid_signal_thread(&c, p, i, BRAID_SIGNAL_ADD, n))
+KERNEL(put_value_signal_thread,
+       braid_put_value_signal_thread(&c, &w, p, x, n, 8, i, BRAID_SIGNAL_SET, x))
+KERNEL(put_signal_cta, braid_put_signal_cta(&c, &w, p, x, m, n, i, BRAID_SIGNAL_ADD, 1))
+KERNEL(wait_signal_thread, *out = braid_wait_signal_thread(&c, i, n))
+KERNEL(wait_signal_warp, *out = braid_wait_signal_warp(&c, i, n))
+KERNEL(wait_signal_cta, *out = braid_wait_signal_cta(&c, i, n))
+KERNEL(take_signal_thread, *out = braid_take_signal_thread(&c, i, n))
+KERNEL(barrier_thread, *out = braid_barrier_thread(&c, i))
+KERNEL(barrier_warp, *out = braid_barrier_warp(&c, i))
+KERNEL(barrier_cta, *out = braid_barrier_cta(&c, i))
+KERNEL(packet_store_thread, braid_packet_store_thread(m, n, i))
+KERNEL(packet_load_thread, uint64_t d = 0; *out = braid_packet_load_thread(&c, m, i, &d, p, i);
+       *(uint64_t *)m = d)
+KERNEL(put_packets_cta, braid_put_packets_cta(&c, &w, p, x, m, n, i))
+KERNEL(get_packets_cta, *out = braid_get_packets_cta(&c, &w, p, x, m, n, i))
+KERNEL(tile_ready_thread, braid_tile_ready_thread(&c, &w, &t, p, i, (uint32_t)n))
+KERNEL(tile_ready_cta, braid_tile_ready_cta(&c, &w, &t, p, i, (uint32_t)n))
+KERNEL(tile_wait_thread, *out = braid_tile_wait_thread(&c, &w, &t, i, (uint32_t)n))
+KERNEL(tile_wait_tma_thread, *out = braid_tile_wait_tma_thread(&c, &w, &t, i, (uint32_t)n))
+KERNEL(tile_wait_cta, *out = braid_tile_wait_cta(&c, &w, &t, i, (uint32_t)n))
+KERNEL(epoch_begin, *out = (int)braid_epoch_begin(&c, i))
+KERNEL(epoch_end_cta, braid_epoch_end_cta(&c, i))
