@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_DEPTH 32
 #define SCRIBBLE  0xee
@@ -336,8 +337,11 @@ static bool progress_receive(struct flow *f)
 
     if (freed > f->done[0])
         freed = f->done[0];
-    if (f->posted[0] < t->steps && f->posted[0] - freed < (uint64_t)t->depth)
+    if (f->posted[0] < t->steps && f->posted[0] - freed < (uint64_t)t->depth) {
+        if (t->lag_us && f->filled[0] == f->posted[0])
+            usleep(t->lag_us);
         moved |= post_receive(f);
+    }
     if (f->done[0] < f->posted[0])
         moved |= test_receive(f);
     return moved;

@@ -26,7 +26,9 @@ struct fake_traffic {
     bool vary;     /* sizes from 0 to bytes, by step; else always bytes */
     bool roomy;    /* receives have room for `bytes`, whatever is sent */
     bool optional; /* ask for optional receive completion (group 1) */
-    bool churn;    /* the service thread registers and deregisters meanwhile */
+    unsigned
+        lag_us; /* a receiver waits so long before it posts, so senders finish and close first */
+    bool churn; /* the service thread registers and deregisters meanwhile */
     bool aligned;
     enum fake_poll poll; /* group 1, bytes a multiple of 128 */
 };

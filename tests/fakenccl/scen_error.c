@@ -24,8 +24,9 @@ struct transfer {
     size_t receive_bytes;
     int posts; /* messages a connection */
     bool must_fail;
-    bool until_error; /* senders go on until they see one */
-    bool stop_early;  /* return after a little while, whatever is in flight */
+    bool again_sends; /* sends that went well are repeated: the error may come with a later one */
+    int again_peer; /* all transfers with this rank are repeated until there is an error; -1: none */
+    bool stop_early; /* return after a little while, whatever is in flight */
     _Atomic uint64_t *die_when;
     struct fake_buffer buffers[MAX_CONNS][POSTS];
     void *requests[MAX_CONNS][POSTS];
@@ -81,8 +82,6 @@ static int push(struct transfer *t, int i, int k)
     if (!t->requests[i][k]) {
         if (k > 0 && !t->requests[i][k - 1])
             return 0;
-        if (t->die_when && k >= POSTS / 2)
-            return 0; /* it dies with messages owed on every connection, however fast each is */
         if (c->sends)
             return fake_net_isend(&t->r->net, c->comm, data, size, tag, b->mh, &t->requests[i][k]);
         return fake_net_irecv(&t->r->net, c->comm, 1, &data, &size, &tag, &b->mh,
@@ -95,19 +94,15 @@ static int push(struct transfer *t, int i, int k)
     return result;
 }
 
-/*
- * A sender may have handed over small messages before the receiver could refuse the first, so it learns of the error at a later
- * call: it goes on sending until then.
- */
-static bool settled(struct transfer *t, int i)
+static bool settled(const struct transfer *t, int i)
 {
-    int last = t->posts - 1;
+    return t->result[i] != 0 || t->done[i][t->posts - 1];
+}
 
-    if (t->result[i] == 0 && t->done[i][last] && t->until_error && t->conns[i].sends) {
-        t->requests[i][last] = NULL;
-        t->done[i][last] = false;
-    }
-    return t->result[i] != 0 || t->done[i][last];
+static bool repeats(const struct transfer *t, int i)
+{
+    return (t->again_sends && t->conns[i].sends) || t->conns[i].peer == t->again_peer ||
+           t->again_peer == t->r->rank;
 }
 
 static void transfer_job(void *arg)
@@ -122,6 +117,10 @@ static void transfer_job(void *arg)
         for (int i = 0; i < t->count; i++) {
             for (int k = 0; k < t->posts && !settled(t, i); k++)
                 t->result[i] = push(t, i, k);
+            if (repeats(t, i) && settled(t, i) && !t->result[i]) {
+                memset(t->requests[i], 0, sizeof(t->requests[i]));
+                memset(t->done[i], 0, sizeof(t->done[i]));
+            }
             if (t->result[i] && !t->failed_ns[i])
                 t->failed_ns[i] = fake_now_ns() - start;
             if (settled(t, i))
@@ -176,6 +175,7 @@ static struct transfer *make_transfer(struct fake_rank *r, struct fake_conn *con
     t->send_bytes = send_bytes;
     t->receive_bytes = receive_bytes;
     t->posts = POSTS;
+    t->again_peer = -1;
     return t;
 }
 
@@ -194,7 +194,7 @@ static void oversize_main(struct fake_rank *r, void *arg)
         int warnings = fake_log_warnings;
 
         t->must_fail = true;
-        t->until_error = true;
+        t->again_sends = true;
         fake_connect_all(r, conns, count);
         run_transfer(t);
         if (t->result[0] == 0)
@@ -265,6 +265,59 @@ static void left_main(struct fake_rank *r, void *arg)
     fake_rank_unload(r);
 }
 
+static void post_first_job(void *arg)
+{
+    struct transfer *t = arg;
+
+    while (!t->requests[0][0])
+        fake_must(t->r, push(t, 0, 0), "irecv");
+}
+
+/* The sender's requests are done and it closes before the receiver has posted anything: nothing may be lost. */
+static void early_close_main(struct fake_rank *r, void *arg)
+{
+    static const size_t sizes[] = {0, 8, 1000, 65536};
+    struct fake_conn conns[MAX_CONNS];
+
+    (void)arg;
+    fake_rank_load(r);
+    for (size_t s = 0; s < FAKE_COUNT(sizes); s++) {
+        int count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+        struct transfer *t = make_transfer(r, conns, count, sizes[s], sizes[s]);
+        uint64_t start = fake_now_ns();
+
+        fake_connect_all(r, conns, count);
+        fake_worker_run(&r->service, reg_job, t);
+        if (r->rank == 1)
+            fake_worker_run(&r->progress, post_first_job, t);
+        /* A plugin that cannot finish a send before its receive is posted waits for us; then there
+         * is nothing to test. */
+        while (r->rank == 1 && !*fake_board_word(r, 4) && fake_now_ns() - start < FAKE_NS_PER_S / 2)
+            fake_sleep_ms(1);
+        /* One receive after the other is polled to its end, so that the plugin sees all that the
+         * sender had to say, and its goodbye, before the next one is posted. */
+        for (t->posts = r->rank == 1 ? 1 : POSTS; t->posts <= POSTS; t->posts++) {
+            fake_worker_run(&r->progress, transfer_job, t);
+            if (r->rank == 1)
+                fake_sleep_ms(20);
+        }
+        t->posts = POSTS;
+        if (t->result[0])
+            fake_die(r, "%zu bytes, sender closed early: %s on the %s side", sizes[s],
+                     fake_result_name(t->result[0]), conns[0].sends ? "sending" : "receiving");
+        for (int k = 0; k < t->posts && r->rank == 1; k++)
+            if (fake_pattern_check(t->buffers[0][k].data, sizes[s], (uint64_t)k) != sizes[s])
+                fake_die(r, "message %d of %zu bytes is wrong", k, sizes[s]);
+        end_transfer(t);
+        if (r->rank == 0)
+            *fake_board_word(r, 4) = 1;
+        fake_barrier(r, 2, "early close");
+        *fake_board_word(r, 4) = 0;
+        fake_barrier(r, 2, "early close, next");
+    }
+    fake_rank_unload(r);
+}
+
 /* The last rank is killed in the middle of a transfer; both neighbours must notice. */
 static void killed_main(struct fake_rank *r, void *arg)
 {
@@ -280,6 +333,7 @@ static void killed_main(struct fake_rank *r, void *arg)
     fake_connect_all(r, conns, count);
     fake_barrier(r, ranks, "before the kill");
     t->must_fail = true;
+    t->again_peer = ranks - 1;
     if (r->rank == ranks - 1)
         t->die_when = fake_board_word(r, 1);
     run_transfer(t);
@@ -396,6 +450,7 @@ static int error_run(const struct fake_options *options, const struct scenario *
 static const struct error_play oversize = {oversize_main, 2, 0};
 static const struct error_play inflight = {inflight_main, 2, 0};
 static const struct error_play left = {left_main, 2, 0};
+static const struct error_play early_close = {early_close_main, 2, 0};
 static const struct error_play killed = {killed_main, 3, 1u << 2};
 static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1};
 static const struct error_play lonely = {lonely_main, 2, 0};
@@ -406,6 +461,8 @@ static const struct scenario list[] = {
     {"inflight", "close with requests in flight, memory reused at once", error_run, &inflight,
      false},
     {"left", "the peer closes while this side waits", error_run, &left, false},
+    {"early-close", "the sender is done and closes before the receiver posts", error_run,
+     &early_close, false},
     {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
     {"dead-handle", "connect to a rank that died (set the plugin's own bound below --timeout)",
      error_run, &dead_handle, true},

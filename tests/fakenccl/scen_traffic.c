@@ -105,6 +105,12 @@ static const struct play ring = {
 static const struct play alltoall = {
     .talks = fake_talks_all,
     .traffic = {.bytes = 256 << 10, .steps = 32, .depth = 8, .group = 1, .vary = true}};
+static const struct play lagging = {
+    .talks = fake_talks_ring,
+    .traffic = {.bytes = 400000, .steps = 48, .depth = 8, .group = 1, .vary = true, .lag_us = 1500}};
+static const struct play lagging_small = {
+    .talks = fake_talks_ring,
+    .traffic = {.bytes = 2000, .steps = 48, .depth = 2, .group = 1, .vary = true, .lag_us = 1500}};
 static const struct play roomy = {
     .talks = fake_talks_ring,
     .traffic = {
@@ -156,6 +162,10 @@ static const struct scenario list[] = {
      &ring, false},
     {"alltoall", "every pair exchanges messages of 0 bytes to 256 KiB", traffic_run, &alltoall,
      false},
+    {"lagging", "receivers are slow, so senders finish and close long before them", traffic_run,
+     &lagging, false},
+    {"lagging-small", "the same with small messages, two receives posted", traffic_run,
+     &lagging_small, false},
     {"roomy", "receives are larger than what is sent", traffic_run, &roomy, false},
     {"group", "grouped receives, tags that run ahead of each other", traffic_run, &group, false},
     {"group-zero", "grouped receives of zero bytes", traffic_run, &group_zero, false},
