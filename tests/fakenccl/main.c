@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct scenario_table *const tables[] = {&traffic_scenarios, &life_scenarios,
-                                                      &error_scenarios, &peer_scenarios};
+static const struct scenario_table *const tables[] = {
+    &traffic_scenarios, &life_scenarios, &error_scenarios, &peer_scenarios, &wire_scenarios};
 
 struct request {
     struct fake_options options;

@@ -107,7 +107,8 @@ static const struct play alltoall = {
     .traffic = {.bytes = 256 << 10, .steps = 32, .depth = 8, .group = 1, .vary = true}};
 static const struct play lagging = {
     .talks = fake_talks_ring,
-    .traffic = {.bytes = 400000, .steps = 48, .depth = 8, .group = 1, .vary = true, .lag_us = 1500}};
+    .traffic = {
+        .bytes = 400000, .steps = 48, .depth = 8, .group = 1, .vary = true, .lag_us = 1500}};
 static const struct play lagging_small = {
     .talks = fake_talks_ring,
     .traffic = {.bytes = 2000, .steps = 48, .depth = 2, .group = 1, .vary = true, .lag_us = 1500}};

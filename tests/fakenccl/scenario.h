@@ -25,5 +25,6 @@ extern const struct scenario_table traffic_scenarios;
 extern const struct scenario_table life_scenarios;
 extern const struct scenario_table error_scenarios;
 extern const struct scenario_table peer_scenarios;
+extern const struct scenario_table wire_scenarios;
 
 #endif
