@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/log.h"
 #include "common/param.h"
@@ -541,9 +542,6 @@ void braid_gemm_destroy(struct braid_gemm *g)
                 g->cuda->stream_synchronize(g->stream[lane]); /* the watchdog bounds it */
         braid_gemm_leave(g);
     }
-    /* A peer's last credit may still be on its way into this window. */
-    if (atomic_load(&g->watch.failed) == 0)
-        braid_comm_sync(g->comm);
     braid_gemm_watch_remove(&g->watch);
     release(g);
 }
@@ -553,18 +551,20 @@ static bool aligned(const struct braid_gemm *g, const void *pointer)
     return pointer != NULL && (uintptr_t)pointer % g->desc.alignment == 0;
 }
 
-static int run(struct braid_gemm *g, const struct braid_gemm_call *call, bool products)
+static int run(struct braid_gemm *g, const struct braid_gemm_call *call,
+               enum braid_gemm_share share)
 {
     int rc;
 
-    if (products && (!aligned(g, call->x) || !aligned(g, call->w) || !aligned(g, call->y)))
+    if (share != BRAID_GEMM_NO_PRODUCTS &&
+        (!aligned(g, call->x) || !aligned(g, call->w) || !aligned(g, call->y)))
         return -EINVAL;
     if (atomic_load_explicit(&g->watch.failed, memory_order_relaxed) != 0)
         return -EIO;
     rc = braid_gemm_enter(g);
     if (rc != 0)
         return rc;
-    rc = braid_gemm_enqueue(g, call, products);
+    rc = braid_gemm_enqueue(g, call, share);
     braid_gemm_leave(g);
     return rc;
 }
@@ -576,7 +576,7 @@ static int run_fused(struct braid_gemm *g, int op, const void *x, const void *w,
 
     if (g == NULL || g->desc.op != op || g->bulk)
         return -EINVAL;
-    return run(g, &call, true);
+    return run(g, &call, BRAID_GEMM_ALL);
 }
 
 int braid_ag_gemm(struct braid_gemm *gemm, const void *x, const void *w, void *y,
@@ -606,7 +606,7 @@ int braid_gemm_bulk(struct braid_gemm *g, const void *send, void *recv, const vo
     if (g == NULL || !g->bulk || !aligned(g, send) ||
         (g->desc.op == BRAID_GEMM_RS && !aligned(g, recv)))
         return -EINVAL;
-    return run(g, &call, x != NULL);
+    return run(g, &call, x != NULL ? BRAID_GEMM_ALL : BRAID_GEMM_NO_PRODUCTS);
 }
 
 int braid_gemm_compute(struct braid_gemm *g, const void *x, const void *w, void *y,
@@ -623,6 +623,16 @@ int braid_gemm_compute(struct braid_gemm *g, const void *x, const void *w, void 
                              stream);
     braid_gemm_leave(g);
     return rc;
+}
+
+int braid_gemm_products(struct braid_gemm *g, const void *x, const void *w, void *y,
+                        struct CUstream_st *stream)
+{
+    struct braid_gemm_call call = {.x = x, .w = w, .y = y, .stream = stream};
+
+    if (g == NULL || g->bulk)
+        return -EINVAL;
+    return run(g, &call, BRAID_GEMM_ONLY_PRODUCTS);
 }
 
 void *braid_gemm_gathered(struct braid_gemm *g)
@@ -648,6 +658,9 @@ int braid_gemm_status(struct braid_gemm *g, struct braid_gemm_error *error)
         memset(error, 0, sizeof(*error));
     if (atomic_load(&g->watch.failed) == 0)
         return 0;
+    /* The streams are let go a moment before the reason is known. */
+    for (int i = 0; error != NULL && i < 500 && atomic_load(&g->watch.failed) == 1; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (error != NULL && atomic_load(&g->watch.failed) == 2)
         *error = g->watch.error;
     return -EIO;

@@ -90,8 +90,10 @@ struct braid_gemm {
 /* Bytes of a row of `buffer`. */
 size_t braid_gemm_row_bytes(const struct braid_gemm *g, int buffer);
 
-/* gemm_exec.c: enqueues the program. `products` false leaves the products out (BULK: the collective alone). */
-int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call, bool products);
+/* gemm_exec.c: enqueues the program, or only its collective (BULK), or only its products (for measurements). */
+enum braid_gemm_share { BRAID_GEMM_ALL, BRAID_GEMM_NO_PRODUCTS, BRAID_GEMM_ONLY_PRODUCTS };
+int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call,
+                       enum braid_gemm_share share);
 
 /* gemm_watch.c: from add to remove the watchdog looks at the object. Remove waits until it does not any more. */
 int braid_gemm_watch_add(struct braid_gemm_watch *watch);

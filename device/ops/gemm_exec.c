@@ -212,7 +212,8 @@ static int step(struct run *r, const struct braid_gemm_instr *i, int product)
     }
 }
 
-int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call, bool products)
+int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call,
+                       enum braid_gemm_share share)
 {
     struct run r = {.g = g, .call = call};
     int rc = 0;
@@ -220,7 +221,10 @@ int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call,
     for (size_t n = 0; rc == 0 && n < g->program.count; n++) {
         const struct braid_gemm_instr *i = &g->program.instr[n];
 
-        rc = step(&r, i, products ? g->product[n] : -1);
+        if (share == BRAID_GEMM_ONLY_PRODUCTS && i->kind != BRAID_GEMM_I_GEMM &&
+            i->kind != BRAID_GEMM_I_EDGE)
+            continue;
+        rc = step(&r, i, share == BRAID_GEMM_NO_PRODUCTS ? -1 : g->product[n]);
         r.before = i;
     }
     return rc;

@@ -47,6 +47,12 @@ int braid_gemm_compute(struct braid_gemm *gemm, const void *x, const void *w, vo
     return -ENOSYS;
 }
 
+int braid_gemm_products(struct braid_gemm *gemm, const void *x, const void *w, void *y,
+                        struct CUstream_st *stream)
+{
+    return -ENOSYS;
+}
+
 void *braid_gemm_gathered(struct braid_gemm *gemm)
 {
     return NULL;

@@ -153,26 +153,46 @@ static int tune_product(struct trial *t, int index)
     return 0;
 }
 
+static bool named(const struct braid_gemm_settings *set, const struct braid_gemm_product *p)
+{
+    for (int i = 0; i < BRAID_GEMM_MAX_ALGOS; i++)
+        if (set->algos[i].rows == p->rows && (set->algos[i].adds != 0) == p->adds)
+            return true;
+    return false;
+}
+
+static void keep(struct braid_gemm_settings *set, const struct braid_gemm_product *p)
+{
+    for (int i = 0; i < BRAID_GEMM_MAX_ALGOS; i++)
+        if (set->algos[i].rows == 0) {
+            set->algos[i] = (struct braid_gemm_algo){p->rows, p->adds, p->use};
+            return;
+        }
+}
+
 int braid_gemm_tune(struct braid_gemm *g, struct CUstream_st *stream)
 {
     struct trial t = {.g = g, .stream = stream};
-    struct braid_gemm_algo *algos = g->desc.settings.algos;
-    int rc = braid_gemm_enter(g), kept = 0;
+    struct braid_gemm_settings *set = &g->desc.settings;
+    bool opened = false;
+    int rc = braid_gemm_enter(g);
 
     if (rc != 0)
         return rc;
-    rc = open_trial(&t);
-    memset(algos, 0, sizeof(g->desc.settings.algos));
     for (size_t i = 0; rc == 0 && i < g->blas.count; i++) {
-        const struct braid_gemm_product *p = &g->blas.products[i];
-
-        rc = tune_product(&t, (int)i);
-        p = &g->blas.products[i];
-        if (rc == 0 && p->use != 0 && kept < BRAID_GEMM_MAX_ALGOS)
-            algos[kept++] = (struct braid_gemm_algo){p->rows, p->adds, p->use};
+        if (named(set, &g->blas.products[i]))
+            continue;
+        if (!opened)
+            rc = open_trial(&t);
+        opened = true;
+        if (rc == 0)
+            rc = tune_product(&t, (int)i);
+        if (rc == 0)
+            keep(set, &g->blas.products[i]);
     }
-    g->info.settings = g->desc.settings;
-    close_trial(&t);
+    g->info.settings = *set;
+    if (opened)
+        close_trial(&t);
     braid_gemm_leave(g);
     return rc;
 }

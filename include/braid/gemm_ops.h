@@ -68,7 +68,7 @@ enum braid_gemm_method {
 #define BRAID_GEMM_KEEP_GATHERED                                                                   \
     2u /* AG: all M rows stay readable at braid_gemm_gathered until the next run */
 
-#define BRAID_GEMM_MAX_ALGOS 8
+#define BRAID_GEMM_MAX_ALGOS 12
 
 /* Which of the library's proposals serves products of so many rows; part of a profile. */
 struct braid_gemm_algo {
@@ -132,7 +132,10 @@ struct braid_gemm_error {
 BRAID_API int braid_gemm_create(struct braid_comm *comm, const struct braid_gemm_desc *desc,
                                 struct braid_gemm **gemm_p);
 
-/* Waits for the object's work, bounded by the communicator's bound, and frees it. Collective. NULL is allowed. */
+/*
+ * Waits for the object's work, bounded by the communicator's bound, and frees it. Not collective: what a peer still has mapped of this
+ * rank's window lives until the peer destroys its own object. The caller's stream must be done with the object. NULL is allowed.
+ */
 BRAID_API void braid_gemm_destroy(struct braid_gemm *gemm);
 
 /*
@@ -158,6 +161,13 @@ BRAID_API int braid_gemm_bulk(struct braid_gemm *gemm, const void *send, void *r
 BRAID_API int braid_gemm_compute(struct braid_gemm *gemm, const void *x, const void *w, void *y,
                                  struct CUstream_st *stream);
 
+/*
+ * The products of the schedule alone, cut as they are, without any communication or wait: what is lost by cutting shows against
+ * braid_gemm_compute, what is lost by the company of the copies against the operation. The result is meaningless.
+ */
+BRAID_API int braid_gemm_products(struct braid_gemm *gemm, const void *x, const void *w, void *y,
+                                  struct CUstream_st *stream);
+
 /* [M,K] (BULK: [bulk_m, bulk_n]) in this rank's window; NULL unless KEEP_GATHERED or BULK with AG. Valid until the next run. */
 BRAID_API void *braid_gemm_gathered(struct braid_gemm *gemm);
 
@@ -168,8 +178,8 @@ BRAID_API int braid_gemm_describe(const struct braid_gemm *gemm, struct braid_ge
 BRAID_API int braid_gemm_status(struct braid_gemm *gemm, struct braid_gemm_error *error);
 
 /*
- * Times cuBLASLt's proposals for every product of the object on `stream` and keeps the fastest (settings of braid_gemm_describe then
- * name them). Takes some milliseconds a product and waits for the stream. Not collective.
+ * Times cuBLASLt's proposals for every product of the object on `stream` that its settings do not name yet and keeps the fastest
+ * (settings of braid_gemm_describe then name them). Takes some milliseconds a product and waits for the stream. Not collective.
  */
 BRAID_API int braid_gemm_tune(struct braid_gemm *gemm, struct CUstream_st *stream);
 

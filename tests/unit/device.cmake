@@ -1,5 +1,5 @@
 # Device library: what can be checked without a GPU, on a fake CUDA driver (device/fake_cuda.c).
-add_library(fake_cuda SHARED device/fake_cuda.c)
+add_library(fake_cuda SHARED device/fake_cuda.c device/fake_cuda_ops.c)
 target_include_directories(fake_cuda PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(fake_cuda PRIVATE braid_options Threads::Threads)
 set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
@@ -33,3 +33,12 @@ endif()
 # Operators.
 braid_unit_test(device/ops/gemm_choice LINKS braid_gemm_plan)
 braid_unit_test(device/ops/gemm_plan LINKS braid_gemm_plan)
+if(BRAID_HAVE_CUDA) # the toolkit's headers
+  add_library(fake_cublaslt SHARED device/fake_cublaslt.c)
+  target_include_directories(fake_cublaslt SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(fake_cublaslt PRIVATE braid_options m)
+  set_target_properties(fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SOVERSION 13
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake_cuda)
+  braid_unit_test(device/ops/gemm LINKS braid_gemm braid_device_host fake_cuda fake_cublaslt)
+endif()
+braid_unit_test(tools/braid-overlap/stats LINKS braid_overlap_parts)
