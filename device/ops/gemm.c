@@ -659,7 +659,7 @@ int braid_gemm_status(struct braid_gemm *g, struct braid_gemm_error *error)
     if (atomic_load(&g->watch.failed) == 0)
         return 0;
     /* The streams are let go a moment before the reason is known. */
-    for (int i = 0; error != NULL && i < 500 && atomic_load(&g->watch.failed) == 1; i++)
+    for (int i = 0; error != NULL && i < 2000 && atomic_load(&g->watch.failed) == 1; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (error != NULL && atomic_load(&g->watch.failed) == 2)
         *error = g->watch.error;

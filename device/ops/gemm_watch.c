@@ -38,7 +38,7 @@ static const struct braid_gemm_instr *find_late(struct braid_gemm_watch *w)
 {
     const struct timespec pause = {.tv_nsec = 2000000};
 
-    for (int attempt = 0; attempt < 50; attempt++) {
+    for (int attempt = 0; attempt < 500; attempt++) {
         if (attempt == 0)
             let_go(w);
         nanosleep(&pause, NULL);

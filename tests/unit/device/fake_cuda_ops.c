@@ -3,10 +3,10 @@
  * stream's wait polls the word like the real one does, without a bound of its own. "Modules" hold the functions of fake_functions.
  * Threading: any.
  */
-#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/unit/device/fake_cuda_ops.h"
 
@@ -108,7 +108,7 @@ API int cuStreamBatchMemOp_v2(void *stream, unsigned count, struct mem_op *ops, 
 
         if (ops[i].operation == 1) /* CU_STREAM_MEM_OP_WAIT_VALUE_32, CU_STREAM_WAIT_VALUE_EQ */
             while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != ops[i].value)
-                sched_yield();
+                usleep(20);
         else if (ops[i].operation == 2)
             __atomic_store_n(word, ops[i].value, __ATOMIC_RELEASE);
         else

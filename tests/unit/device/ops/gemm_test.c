@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <braid/gemm_ops.h>
 
@@ -68,7 +69,7 @@ static int boot_allgather(void *context, const void *mine, void *all, size_t byt
     do {                                                                                           \
         if (!(condition)) {                                                                        \
             fprintf(stderr, "rank %d: line %d: %s\n", task->rank, __LINE__, #condition);           \
-            return __LINE__;                                                                       \
+            _exit(1); /* the others wait in barriers */                                            \
         }                                                                                          \
     } while (0)
 
@@ -223,10 +224,8 @@ static void numbers(int op, int method, int ranks, int dtype, uint32_t flags, in
                                    .k = K,
                                    .settings = {.method = method, .num_sm = num_sm}};
 
-    for (int splits = 1; splits <= 3; splits++) {
-        desc.settings.num_splits = method == BRAID_GEMM_AUTO ? 0 : splits;
-        run_ranks(ranks, &desc, body_numbers, 10000000000u);
-    }
+    desc.settings.num_splits = method == BRAID_GEMM_AUTO ? 0 : 1 + (ranks + op + method) % 3;
+    run_ranks(ranks, &desc, body_numbers, 30000000000u);
 }
 
 static void test_every_operation_and_method(void **state)
@@ -304,7 +303,7 @@ static void test_bulk(void **state)
             desc.op = op;
             desc.m = 20 * ranks;
             desc.bulk_m = 10 * ranks;
-            run_ranks(ranks, &desc, body_bulk, 10000000000u);
+            run_ranks(ranks, &desc, body_bulk, 30000000000u);
         }
 }
 
@@ -323,7 +322,7 @@ static int body_absent(struct task *task, struct braid_comm *comm)
     if (task->rank + 1 < task->ranks) {
         CHECK(call(g, d->op, x, w, y) == 0);
         CHECK(braid_now_ns() - start > task->timeout_ns / 2);
-        CHECK(braid_now_ns() - start < 10 * task->timeout_ns);
+        CHECK(braid_now_ns() - start < 30 * task->timeout_ns); /* a busy machine */
         CHECK(braid_gemm_status(g, &error) == -EIO);
         CHECK(error.status == -ETIMEDOUT && strstr(error.text, "waited") != NULL);
         CHECK(task->ranks > 2 || error.peer == 1);
@@ -397,7 +396,7 @@ static void test_agreement(void **state)
                                    .k = K,
                                    .settings = {.method = BRAID_GEMM_RING_EXCHANGE}};
 
-    run_ranks(2, &desc, body_disagree, 10000000000u);
+    run_ranks(2, &desc, body_disagree, 30000000000u);
 }
 
 static void test_nothing_is_left(void **state)

@@ -1,0 +1,469 @@
+/*
+ * The four-way measurement, see bench.h. Every variant is a CUDA graph of a few operations. A round replays each of them once in random
+ * order; all ranks queue their work behind a gate in pinned memory and a rendezvous, so that neither launch time nor the skew of the
+ * hosts is inside. The slower rank counts.
+ */
+#include "tools/braid-overlap/bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "tools/braid-overlap/gpu.h"
+
+#define ALIGNMENT   256 /* of cudaMalloc */
+#define WARM_ROUNDS 2
+#define TUNE_ROUNDS 4
+#define KEEP        3 /* candidates that enter the final comparison */
+
+static int nccl_type(const struct bench *b)
+{
+    return b->s->options->dtype == BRAID_GEMM_FP16 ? NCCL_HALF : NCCL_BFLOAT16;
+}
+
+static int nccl_gather(struct bench *b, cudaStream_t stream)
+{
+    return b->s->nccl.all_gather(b->send, b->full, (size_t)(b->part * b->shape.k), nccl_type(b),
+                                 b->s->nccl_comm, stream);
+}
+
+static int nccl_reduce(struct bench *b, cudaStream_t stream)
+{
+    size_t count = (size_t)(b->shape.m * b->shape.n);
+
+    if (b->shape.op == BRAID_GEMM_AR)
+        return b->s->nccl.all_reduce(b->partial, b->full, count, nccl_type(b), NCCL_SUM,
+                                     b->s->nccl_comm, stream);
+    return b->s->nccl.reduce_scatter(b->partial, b->recv, count / (size_t)b->s->ranks, nccl_type(b),
+                                     NCCL_SUM, b->s->nccl_comm, stream);
+}
+
+static int run_a(struct bench *b, struct variant *v, cudaStream_t stream)
+{
+    return braid_gemm_compute(v->gemm, b->x, b->w, b->y, stream);
+}
+
+static int run_b_nccl(struct bench *b, struct variant *v, cudaStream_t stream)
+{
+    return b->shape.op == BRAID_AG_GEMM ? nccl_gather(b, stream) : nccl_reduce(b, stream);
+}
+
+static int run_b_braid(struct bench *b, struct variant *v, cudaStream_t stream)
+{
+    return braid_gemm_bulk(v->gemm, b->shape.op == BRAID_AG_GEMM ? b->send : b->partial, b->recv,
+                           NULL, NULL, NULL, stream);
+}
+
+static int run_c_nccl(struct bench *b, struct variant *v, cudaStream_t stream)
+{
+    int rc;
+
+    if (b->shape.op == BRAID_AG_GEMM) {
+        rc = nccl_gather(b, stream);
+        return rc ? rc : braid_gemm_compute(v->gemm, b->full, b->w, b->y, stream);
+    }
+    rc = braid_gemm_compute(v->gemm, b->x, b->w, b->partial, stream);
+    return rc ? rc : nccl_reduce(b, stream);
+}
+
+static int run_d(struct bench *b, struct variant *v, cudaStream_t stream)
+{
+    switch (b->shape.op) {
+    case BRAID_AG_GEMM: return braid_ag_gemm(v->gemm, b->send, b->w, b->y, stream);
+    case BRAID_GEMM_RS: return braid_gemm_rs(v->gemm, b->x, b->w, b->recv, stream);
+    default: return braid_gemm_ar(v->gemm, b->x, b->w, b->y, stream);
+    }
+}
+
+static int run_e(struct bench *b, struct variant *v, cudaStream_t stream)
+{
+    return braid_gemm_products(v->gemm, b->shape.op == BRAID_AG_GEMM ? b->send : b->x, b->w, b->y,
+                               stream);
+}
+
+static int allocate(void **p, int64_t elements)
+{
+    return cuda_check(cudaMalloc(p, (size_t)elements * 2), "memory for the operands");
+}
+
+static int make_operands(struct bench *b)
+{
+    const struct shape *h = &b->shape;
+    int half = b->s->options->dtype == BRAID_GEMM_FP16;
+    int rc = allocate(&b->x, h->m * h->k);
+
+    rc = rc ? rc : allocate(&b->w, h->k * h->n);
+    rc = rc ? rc : allocate(&b->y, h->m * h->n);
+    rc = rc ? rc : allocate(&b->send, b->part * h->k);
+    rc = rc ? rc : allocate(&b->recv, b->part * h->n);
+    rc = rc ? rc : allocate(&b->full, h->m * MAX(h->k, h->op == BRAID_GEMM_AR ? h->n : 0));
+    rc = rc ? rc : allocate(&b->partial, h->m * h->n);
+    if (rc != 0)
+        return rc;
+    rc = gpu_fill(b->x, h->m * h->k, 1, half, b->s->stream);
+    rc = rc ? rc : gpu_fill(b->w, h->k * h->n, 2, half, b->s->stream);
+    rc = rc ? rc : gpu_fill(b->send, b->part * h->k, 3, half, b->s->stream);
+    rc = rc ? rc : gpu_fill(b->partial, h->m * h->n, 4, half, b->s->stream);
+    rc = rc ? rc : gpu_fill(b->full, h->m * h->k, 5, half, b->s->stream);
+    return cuda_check(rc ? rc : (int)cudaStreamSynchronize(b->s->stream), "operands");
+}
+
+static void describe_shape(const struct bench *b, struct braid_gemm_desc *desc)
+{
+    *desc = (struct braid_gemm_desc){.bytes = sizeof(*desc),
+                                     .op = b->shape.op,
+                                     .dtype = b->s->options->dtype,
+                                     .m = b->shape.m,
+                                     .n = b->shape.n,
+                                     .k = b->shape.k,
+                                     .alignment = ALIGNMENT};
+}
+
+/* An object with these settings; tuned when asked, and what was learned about products is kept for the next one. */
+static int make_gemm(struct bench *b, const struct braid_gemm_settings *set, bool tune,
+                     struct braid_gemm **gemm_p)
+{
+    struct braid_gemm_desc desc;
+    struct braid_gemm_info info;
+    int rc;
+
+    describe_shape(b, &desc);
+    desc.settings = *set;
+    if (set->method == BRAID_GEMM_BULK) {
+        desc.bulk_m = desc.m;
+        desc.bulk_n = desc.op == BRAID_AG_GEMM ? desc.k : desc.n;
+    }
+    if (set->method != BRAID_GEMM_AUTO)
+        memcpy(desc.settings.algos, b->known.algos, sizeof(desc.settings.algos));
+    rc = braid_gemm_create(b->s->comm, &desc, gemm_p);
+    if (rc != 0 || !tune)
+        return rc;
+    rc = ranks_agree(b->s->self, braid_gemm_tune(*gemm_p, b->s->stream));
+    if (rc == 0 && braid_gemm_describe(*gemm_p, &info) == 0)
+        memcpy(b->known.algos, info.settings.algos, sizeof(b->known.algos));
+    return rc;
+}
+
+static struct variant *add(struct bench *b, enum role role, const char *name,
+                           int (*enqueue)(struct bench *, struct variant *, cudaStream_t),
+                           struct braid_gemm *gemm, bool owned)
+{
+    struct variant *v = &b->variants[b->count];
+
+    if (b->count == VARIANTS_MAX)
+        return NULL;
+    b->count++;
+    memset(v, 0, sizeof(*v));
+    snprintf(v->name, sizeof(v->name), "%s", name);
+    v->role = role;
+    v->enqueue = enqueue;
+    v->gemm = gemm;
+    v->owned = owned;
+    return v;
+}
+
+/* Runs it twice, then captures it. */
+static int capture(struct bench *b, struct variant *v)
+{
+    struct session *s = b->s;
+    cudaGraph_t graph = NULL;
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < 2; i++)
+        rc = v->enqueue(b, v, s->stream);
+    rc = ranks_agree(s->self, rc);
+    if (rc != 0)
+        return rc;
+    rc = cuda_check(cudaStreamSynchronize(s->stream), v->name);
+    rc = rc ? rc
+            : cuda_check(cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeThreadLocal),
+                         "capture");
+    for (int i = 0; rc == 0 && i < s->options->repeats; i++)
+        rc = v->enqueue(b, v, s->stream);
+    if (cudaStreamEndCapture(s->stream, &graph) != cudaSuccess || graph == NULL)
+        rc = rc ? rc : -EIO;
+    rc = rc ? rc : cuda_check(cudaGraphInstantiate(&v->graph, graph, 0), "graph");
+    if (graph != NULL)
+        cudaGraphDestroy(graph);
+    return ranks_agree(s->self, rc);
+}
+
+/* The ranks' streams leave together: a small all-reduce, or only the gate where there is no NCCL. */
+static int rendezvous(struct session *s)
+{
+    if (s->nccl_comm == NULL)
+        return 0;
+    return s->nccl.all_reduce(s->token, s->token, 1, NCCL_FLOAT, NCCL_SUM, s->nccl_comm, s->stream);
+}
+
+static int replay(struct bench *b, struct variant *v, bool count)
+{
+    struct session *s = b->s;
+    float ms = 0;
+    double us;
+    int rc = gpu_gate(s->gpu_gate, ++s->gate_value, s->stream);
+
+    rc = rc ? rc : rendezvous(s);
+    rc = rc ? rc : (int)cudaEventRecord(s->begin, s->stream);
+    rc = rc ? rc : (int)cudaGraphLaunch(v->graph, s->stream);
+    rc = rc ? rc : (int)cudaEventRecord(s->end, s->stream);
+    ranks_barrier(s->self);
+    __atomic_store_n(s->gate, s->gate_value, __ATOMIC_RELEASE);
+    rc = rc ? rc : (int)cudaStreamSynchronize(s->stream);
+    rc = rc ? rc : (int)cudaEventElapsedTime(&ms, s->begin, s->end);
+    us = ranks_max(s->self, cuda_check(rc, v->name) == 0 ? ms * 1e3 / s->options->repeats : -1);
+    if (us < 0)
+        return -EIO;
+    if (v->gemm != NULL && braid_gemm_status(v->gemm, NULL) != 0)
+        return -EIO;
+    if (count)
+        stats_add(&v->us, us);
+    return 0;
+}
+
+static int measure(struct bench *b, int first, int rounds)
+{
+    int order[VARIANTS_MAX], count = b->count - first, rc = 0;
+    uint64_t state = 1;
+
+    for (int round = 0; round < WARM_ROUNDS + rounds; round++) {
+        shuffle(order, count, &state);
+        for (int i = 0; i < count && rc == 0; i++)
+            rc = replay(b, &b->variants[first + order[i]], round >= WARM_ROUNDS);
+        rc = ranks_agree(b->s->self, rc);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void drop(struct variant *v)
+{
+    if (v->graph != NULL)
+        cudaGraphExecDestroy(v->graph);
+    if (v->owned)
+        braid_gemm_destroy(v->gemm);
+    v->graph = NULL;
+    v->gemm = NULL;
+}
+
+struct candidate {
+    struct braid_gemm_settings set;
+    char name[48];
+};
+
+static int add_candidate(struct candidate *list, int count, int method, int splits, int lanes,
+                         int taper, int num_sm)
+{
+    struct candidate *c = &list[count];
+
+    memset(c, 0, sizeof(*c));
+    c->set.method = method;
+    c->set.num_splits = splits;
+    c->set.lanes = lanes;
+    c->set.taper = taper;
+    c->set.num_sm = num_sm;
+    snprintf(c->name, sizeof(c->name), "%s/%d%s%s%s",
+             method == BRAID_GEMM_SERIAL          ? "serial"
+             : method == BRAID_GEMM_RING_EXCHANGE ? "ring_exchange"
+                                                  : "pipeline",
+             splits, lanes == 1 ? "/1lane" : "", taper ? "/taper" : "", num_sm ? "/sm16" : "");
+    return count + 1;
+}
+
+/* What is worth trying for a shape. Parts below 128 rows only for short shapes. */
+static int list_candidates(const struct bench *b, struct candidate *list)
+{
+    bool gather = b->shape.op == BRAID_AG_GEMM;
+    int count = add_candidate(list, 0, BRAID_GEMM_SERIAL, 1, 2, 0, 0);
+
+    count = add_candidate(list, count, BRAID_GEMM_SERIAL, 1, 2, 0, 16);
+    if (b->part >= 512)
+        count = add_candidate(list, count, BRAID_GEMM_SERIAL, 4, 2, 0, 0);
+    if (gather || b->part < 128)
+        for (int lanes = 1; lanes <= 2; lanes++)
+            count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, 1, lanes, 0, 0);
+    for (int splits = 2; splits <= 16 && b->part >= 128 * splits; splits *= 2) {
+        count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, splits, 1, 0, 0);
+        count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, splits, 2, 0, 0);
+        if (splits > 2)
+            count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, splits, 2, 1, 0);
+    }
+    if (b->part >= 1024)
+        count = add_candidate(list, count, BRAID_GEMM_PIPELINE, 4, 2, 0, 0);
+    return count;
+}
+
+/* Tries the candidates and leaves the fastest ones in the list of variants. */
+static int search(struct bench *b)
+{
+    struct candidate list[VARIANTS_MAX];
+    int count = list_candidates(b, list), first = b->count, rc = 0;
+
+    for (int i = 0; i < count && rc == 0; i++) {
+        struct braid_gemm *gemm = NULL;
+
+        rc = make_gemm(b, &list[i].set, true, &gemm);
+        if (rc == 0)
+            rc = capture(b, add(b, ROLE_D, list[i].name, run_d, gemm, true));
+        progress(b->s, i, 2 * count, list[i].name);
+    }
+    rc = rc ? rc : measure(b, first, TUNE_ROUNDS);
+    if (rc != 0)
+        return rc;
+    while (b->count - first > KEEP) { /* the serial one stays as a reference */
+        int slowest = -1;
+
+        for (int i = first; i < b->count; i++)
+            if (strcmp(b->variants[i].name, "serial/1") != 0 &&
+                (slowest < 0 ||
+                 stats_median(&b->variants[i].us) > stats_median(&b->variants[slowest].us)))
+                slowest = i;
+        drop(&b->variants[slowest]);
+        b->variants[slowest] = b->variants[--b->count];
+    }
+    for (int i = first; i < b->count; i++)
+        b->variants[i].us.count = 0;
+    return 0;
+}
+
+static int save_best(struct bench *b)
+{
+    struct variant *best = bench_fastest(b, ROLE_D);
+    struct braid_gemm_desc desc;
+    struct braid_gemm_info info;
+    int rc = 0;
+
+    if (b->s->rank == 0 && b->s->options->profile != NULL && best != NULL &&
+        braid_gemm_describe(best->gemm, &info) == 0) {
+        describe_shape(b, &desc);
+        desc.settings = info.settings;
+        rc = braid_gemm_profile_save(b->s->options->profile, b->s->comm, &desc);
+        if (rc != 0)
+            fprintf(stderr, "braid-overlap: %s: %s\n", b->s->options->profile, strerror(-rc));
+    }
+    return ranks_agree(b->s->self, rc);
+}
+
+/* The default choice; and, of the one that is reported, the cut products alone. */
+static int add_overlapped(struct bench *b)
+{
+    struct braid_gemm_settings automatic = {.method = BRAID_GEMM_AUTO};
+    struct braid_gemm_info info;
+    struct braid_gemm *gemm = NULL;
+    struct variant *v;
+    int rc = make_gemm(b, &automatic, false, &gemm);
+
+    if (rc != 0)
+        return rc;
+    v = add(b, ROLE_D, "default", run_d, gemm, true);
+    if (v == NULL)
+        return -ENOSPC;
+    v->is_default = true;
+    braid_gemm_describe(gemm, &info);
+    snprintf(b->reason, sizeof(b->reason), "%s", info.reason);
+    v = add(b, ROLE_E, "default, products only", run_e, gemm, false);
+    return v ? 0 : -ENOSPC;
+}
+
+static int add_parts(struct bench *b)
+{
+    struct braid_gemm_settings serial = {.method = BRAID_GEMM_SERIAL};
+    struct braid_gemm_settings bulk = {.method = BRAID_GEMM_BULK};
+    struct braid_gemm *whole = NULL, *engine = NULL, *sms = NULL;
+    int rc = make_gemm(b, &serial, true, &whole);
+
+    if (rc != 0)
+        return rc;
+    add(b, ROLE_A, "product", run_a, whole, true);
+    if (b->s->nccl_comm != NULL) {
+        add(b, ROLE_B, "nccl", run_b_nccl, NULL, false);
+        add(b, ROLE_C, "serial, nccl", run_c_nccl, whole, false);
+    }
+    if (b->shape.op == BRAID_GEMM_AR)
+        return 0;
+    bulk.num_splits = b->part >= 1024 ? 4 : 1;
+    rc = make_gemm(b, &bulk, false, &engine);
+    if (rc != 0)
+        return rc;
+    add(b, ROLE_B, "copy engine", run_b_braid, engine, true);
+    bulk.num_sm = 16;
+    rc = make_gemm(b, &bulk, false, &sms);
+    if (rc == 0)
+        add(b, ROLE_B, "16 SMs", run_b_braid, sms, true);
+    return rc;
+}
+
+static int capture_all(struct bench *b)
+{
+    int rc = 0;
+
+    for (int i = 0; i < b->count && rc == 0; i++)
+        if (b->variants[i].graph == NULL)
+            rc = capture(b, &b->variants[i]);
+    return rc;
+}
+
+int bench_run(struct bench *b, struct session *s, const struct shape *shape)
+{
+    int rc;
+
+    memset(b, 0, sizeof(*b));
+    b->s = s;
+    b->shape = *shape;
+    b->part = shape->m / s->ranks;
+    rc = make_operands(b);
+    rc = ranks_agree(s->self, rc);
+    rc = rc ? rc : add_parts(b);
+    if (rc == 0 && s->options->tune)
+        rc = search(b);
+    rc = rc ? rc : capture_all(b);
+    if (rc == 0 && s->options->tune) {
+        rc = measure(b, 0, s->options->rounds); /* decides what the profile keeps */
+        rc = rc ? rc : save_best(b);
+    }
+    rc = rc ? rc : add_overlapped(b);
+    rc = rc ? rc : capture_all(b);
+    for (int i = 0; i < b->count; i++)
+        b->variants[i].us.count = 0;
+    return rc ? rc : measure(b, 0, s->options->rounds);
+}
+
+void bench_close(struct bench *b)
+{
+    void *all[] = {b->x, b->w, b->y, b->full, b->partial, b->send, b->recv};
+
+    cudaStreamSynchronize(b->s->stream);
+    for (int i = b->count - 1; i >= 0; i--)
+        drop(&b->variants[i]);
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        cudaFree(all[i]);
+}
+
+struct variant *bench_find(struct bench *b, const char *name)
+{
+    for (int i = 0; i < b->count; i++)
+        if (strcmp(b->variants[i].name, name) == 0)
+            return &b->variants[i];
+    return NULL;
+}
+
+struct variant *bench_fastest(struct bench *b, enum role role)
+{
+    struct variant *best = NULL;
+
+    for (int i = 0; i < b->count; i++)
+        if (b->variants[i].role == role && !b->variants[i].is_default &&
+            (best == NULL || stats_median(&b->variants[i].us) < stats_median(&best->us)))
+            best = &b->variants[i];
+    return best;
+}
+
+struct variant *bench_default(struct bench *b)
+{
+    for (int i = 0; i < b->count; i++)
+        if (b->variants[i].is_default)
+            return &b->variants[i];
+    return NULL;
+}

@@ -1,0 +1,169 @@
+/* Reports, see report.h. */
+#include "tools/braid-overlap/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double median(const struct variant *v)
+{
+    return v ? stats_median(&v->us) : NAN;
+}
+
+/* The numbers of a shape by name. */
+struct numbers {
+    double a, b_nccl, b_engine, b_sm, b_fastest, c, d, best, e;
+    struct verdict verdict;
+};
+
+static void collect(struct bench *b, struct numbers *n)
+{
+    struct variant *fastest = bench_fastest(b, ROLE_B), *best = bench_fastest(b, ROLE_D);
+
+    n->a = median(bench_find(b, "product"));
+    n->b_nccl = median(bench_find(b, "nccl"));
+    n->b_engine = median(bench_find(b, "copy engine"));
+    n->b_sm = median(bench_find(b, "16 SMs"));
+    n->b_fastest = median(fastest);
+    n->c = median(bench_find(b, "serial, nccl"));
+    n->d = median(bench_default(b));
+    n->best = best ? median(best) : n->d;
+    n->e = median(bench_find(b, "default, products only"));
+    n->verdict = judge(n->a, n->b_nccl, n->b_fastest, n->c, n->d);
+}
+
+void report_head(const struct session *s)
+{
+    printf(
+        "%d ranks on %s, %s, graphs of %d, median of %d rounds, slower rank, us\n"
+        "B: nccl, copy engine, 16 SMs. efficiency = max(A, fastest B) / D of the default choice. "
+        "! = the serial check failed, row void\n",
+        s->ranks, s->gpu.name, dtype_name(s->options->dtype), s->options->repeats,
+        s->options->rounds);
+    printf("%-8s %-17s %7s %7s %7s %7s %7s %7s %6s %6s  %s\n", "", "M,N,K", "A", "B nccl", "B ce",
+           "B sm", "C", "D", "eff.", "C/D", "setting");
+}
+
+static const char *setting_text(struct bench *b, char *text, size_t bytes)
+{
+    struct variant *v = bench_default(b);
+    struct braid_gemm_info info;
+
+    if (v == NULL || v->gemm == NULL || braid_gemm_describe(v->gemm, &info) != 0)
+        return "?";
+    snprintf(text, bytes, "%s/%d%s%s%s",
+             info.settings.method == BRAID_GEMM_SERIAL     ? "serial"
+             : info.settings.method == BRAID_GEMM_PIPELINE ? "pipeline"
+                                                           : "ring_exchange",
+             info.settings.num_splits, info.settings.lanes == 1 ? "/1lane" : "",
+             info.settings.taper ? "/taper" : "", info.settings.num_sm ? "/sm" : "");
+    return text;
+}
+
+static void print_row(struct bench *b, const struct numbers *n)
+{
+    char dims[40], text[64];
+
+    snprintf(dims, sizeof(dims), "%ld,%ld,%ld", (long)b->shape.m, (long)b->shape.n,
+             (long)b->shape.k);
+    printf("%-8s %-17s %7.1f %7.1f %7.1f %7.1f %7.1f %7.1f %5.3f%s %6.3f  %s\n",
+           op_name(b->shape.op), dims, n->a, n->b_nccl, n->b_engine, n->b_sm, n->c, n->d,
+           n->verdict.efficiency, n->verdict.sound || isnan(n->c) ? " " : "!", n->verdict.gain,
+           setting_text(b, text, sizeof(text)));
+}
+
+/* Where the time above A went. */
+static void print_reason(struct bench *b, const struct numbers *n)
+{
+    double tiles = ceil((double)b->shape.m / 128) * ceil((double)b->shape.n / 256);
+    double sms = b->s->gpu.multiProcessorCount;
+
+    printf("    %.1f us above the product: cutting it %+.1f (%.2f waves of 128x256 tiles in one "
+           "piece), "
+           "copies and waits beside it %+.1f; %s\n",
+           n->d - n->a, n->e - n->a, tiles / sms, n->d - n->e, b->reason);
+    if (b->s->options->tune)
+        for (int i = 0; i < b->count; i++)
+            if (b->variants[i].role == ROLE_D && !b->variants[i].is_default)
+                printf("    %-28s %8.1f\n", b->variants[i].name, median(&b->variants[i]));
+}
+
+static void json_value(FILE *f, const char *name, double value, bool *first)
+{
+    if (isnan(value))
+        return;
+    fprintf(f, "%s\"%s\": %.3f", *first ? "" : ", ", name, value);
+    *first = false;
+}
+
+static void json_row(struct bench *b, const char *setting, const char *metric, double value,
+                     const struct stats *s, const struct numbers *n)
+{
+    struct session *session = b->s;
+    FILE *f = session->json;
+    char date[16];
+    time_t now = time(NULL);
+    struct tm day;
+    double low = NAN, high = NAN;
+    bool first = true;
+    int gpus = 1;
+
+    if (isnan(value))
+        return;
+    cudaGetDeviceCount(&gpus);
+    strftime(date, sizeof(date), "%Y-%m-%d", gmtime_r(&now, &day));
+    fprintf(f,
+            "{\"bench\": \"overlap\", \"case\": \"%s/%ldx%ldx%ld/%s/%s\", \"metric\": \"%s\", "
+            "\"value\": %.4f, \"runs\": %d",
+            op_name(b->shape.op), (long)b->shape.m, (long)b->shape.n, (long)b->shape.k,
+            dtype_name(session->options->dtype), setting, metric, value, session->options->rounds);
+    if (s != NULL) {
+        stats_interval(s, &low, &high);
+        fprintf(f, ", \"spread\": [%.3f, %.3f]", low, high);
+    }
+    if (n != NULL) {
+        fprintf(f, ", \"peers\": {");
+        json_value(f, "serial", (n->a > n->b_fastest ? n->a : n->b_fastest) / n->c, &first);
+        fprintf(f, "}, \"note\": \"%s; serial check %.3f%s\"", b->reason, n->verdict.serial_error,
+                n->verdict.sound ? "" : ", void");
+    }
+    fprintf(
+        f,
+        ", \"machine\": \"%dx %s%s\", \"versions\": {\"nccl\": \"%d.%d.%d\"}, \"commit\": \"%s\", "
+        "\"date\": \"%s\"}\n",
+        gpus,
+        strncmp(session->gpu.name, "NVIDIA ", 7) == 0 ? session->gpu.name + 7 : session->gpu.name,
+        gpus < session->ranks ? " under MPS" : " NVLink", session->nccl_version / 10000,
+        session->nccl_version / 100 % 100, session->nccl_version % 100, session->options->commit,
+        date);
+}
+
+static void json_shape(struct bench *b, const struct numbers *n)
+{
+    static const char *const roles[] = {"A_us", "B_us", "C_us", "D_us", "E_us"};
+
+    for (int i = 0; i < b->count; i++) {
+        struct variant *v = &b->variants[i];
+
+        json_row(b, v->is_default ? "default" : v->name, roles[v->role], median(v), &v->us, NULL);
+    }
+    json_row(b, "default", "A_us", n->a, &bench_find(b, "product")->us, NULL);
+    json_row(b, "default", "B_us", n->b_fastest, &bench_fastest(b, ROLE_B)->us, NULL);
+    if (bench_find(b, "serial, nccl") != NULL)
+        json_row(b, "default", "C_us", n->c, &bench_find(b, "serial, nccl")->us, NULL);
+    json_row(b, "default", "efficiency_ratio", n->verdict.efficiency, NULL, isnan(n->c) ? NULL : n);
+    fflush(b->s->json);
+}
+
+void report_shape(struct bench *b)
+{
+    struct numbers n;
+
+    collect(b, &n);
+    print_row(b, &n);
+    print_reason(b, &n);
+    if (b->s->json != NULL)
+        json_shape(b, &n);
+    fflush(stdout);
+}
