@@ -132,10 +132,17 @@ static int read_pair(struct capture *c, struct braid_topo_nvml_gpu *g, char *wor
     const struct {
         const char *key;
         int *value;
+        long most;
     } numbers[] = {
-        {"index", &g->index},          {"device", &g->pci_device}, {"sm", &g->sm},
-        {"gen", &g->pcie_gen},         {"width", &g->pcie_width},  {"speed", &g->link_MBps},
-        {"version", &g->link_version}, {"c2c", &g->c2c_links},     {"c2cspeed", &g->c2c_MBps},
+        {"index", &g->index, 4096},
+        {"device", &g->pci_device, 0xffff},
+        {"sm", &g->sm, 1000},
+        {"gen", &g->pcie_gen, 16},
+        {"width", &g->pcie_width, 32},
+        {"speed", &g->link_MBps, 1000000},
+        {"version", &g->link_version, 1000},
+        {"c2c", &g->c2c_links, 64},
+        {"c2cspeed", &g->c2c_MBps, 1000000},
     };
     char *value = word, *key = strsep(&value, "="), *end;
 
@@ -146,14 +153,17 @@ static int read_pair(struct capture *c, struct braid_topo_nvml_gpu *g, char *wor
     else if (strcmp(key, "name") == 0)
         braid_topo_copy(g->name, sizeof(g->name), value);
     for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+        char expected[48];
         long number;
 
         if (strcmp(key, numbers[i].key) != 0)
             continue;
         errno = 0;
         number = strtol(value, &end, 0);
-        if (errno != 0 || end == value || *end != '\0' || number < -1 || number > 1000000)
-            return bad(c, "a number from -1 to 1000000", value);
+        if (errno != 0 || end == value || *end != '\0' || number < -1 || number > numbers[i].most) {
+            snprintf(expected, sizeof(expected), "a number from -1 to %ld", numbers[i].most);
+            return bad(c, expected, value);
+        }
         *numbers[i].value = (int)number;
     }
     return 0; /* keys of later versions are skipped */

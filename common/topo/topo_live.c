@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 void braid_topo_note(struct braid_topo_notes *notes, const char *fmt, ...)
@@ -147,9 +148,11 @@ static int copy_object(struct braid_topo *topo, const struct braid_topo *from, i
 
 void braid_topo_fill_from(struct braid_topo *topo, const struct braid_topo *from)
 {
-    static __thread int map[BRAID_TOPO_MAX_OBJECTS];
+    int *map = malloc(((size_t)from->object_count + 1) * sizeof(*map));
     bool empty = devices(topo) == 0;
 
+    if (map == NULL)
+        return; /* what it would have added stays unknown */
     for (int i = 0; i < from->object_count; i++)
         map[i] = -1;
     for (int i = 0; i < from->object_count; i++) {
@@ -158,7 +161,7 @@ void braid_topo_fill_from(struct braid_topo *topo, const struct braid_topo *from
 
         if (empty && (o->type == BRAID_TOPO_GPU || o->type == BRAID_TOPO_NIC) &&
             copy_object(topo, from, i, map) < 0)
-            return;
+            break;
         if (same >= 0 && o->uplink >= 0 && topo->objects[same].uplink >= 0) {
             struct braid_topo_edge *known = &topo->edges[topo->objects[same].uplink];
             const struct braid_topo_edge *second = &from->edges[o->uplink];
@@ -171,4 +174,5 @@ void braid_topo_fill_from(struct braid_topo *topo, const struct braid_topo *from
             }
         }
     }
+    free(map);
 }

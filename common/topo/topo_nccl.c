@@ -227,7 +227,7 @@ static int open_nvlink(struct braid_topo_xml *xml, struct reader *r)
     const char *target = braid_topo_xml_attr(xml, "target");
     long long count, tclass;
     struct nvlink *link;
-    int rc = int_attr(xml, "count", 1, 0, 1024, &count);
+    int rc = int_attr(xml, "count", 1, 0, 1 << 20, &count);
 
     if (parent_kind(r) != GPU || target == NULL)
         return braid_topo_xml_fail(xml, "expected <nvlink target=\"..\"> inside <gpu>");

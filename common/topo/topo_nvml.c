@@ -370,7 +370,7 @@ static int apply_gpu(struct braid_topo *topo, const struct braid_topo_nvml_gpu *
     if (gpu->pci_device > 0)
         o->pci_device = (uint16_t)gpu->pci_device;
     o->cuda_dev = gpu->index;
-    o->sm = MAX(gpu->sm, 0);
+    o->sm = gpu->sm > 0 && gpu->sm <= 1000 ? gpu->sm : 0;
     if (braid_topo_spec_gpu(o->pci_device) == NULL)
         model_of_name(gpu->name, o->model, sizeof(o->model));
     braid_topo_copy(o->fabric, sizeof(o->fabric), gpu->fabric);

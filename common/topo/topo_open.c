@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 /* The loader for the text of a file; hwloc opens the file itself. */
 static int load_text(const char *path, const char *text, size_t bytes, struct braid_topo **out,
@@ -27,13 +27,12 @@ static int load_text(const char *path, const char *text, size_t bytes, struct br
 int braid_topo_load(const char *file_or_line, struct braid_topo **out,
                     struct braid_topo_error *error)
 {
-    struct stat info;
     size_t bytes;
     char *text;
     int rc;
 
     /* No path of a file has "gpus:" in it unless one is there by that name. */
-    if (stat(file_or_line, &info) != 0 && strstr(file_or_line, "gpus:") != NULL)
+    if (access(file_or_line, F_OK) != 0 && strstr(file_or_line, "gpus:") != NULL)
         return braid_topo_load_synthetic(file_or_line, out, error);
     rc = braid_topo_slurp(file_or_line, &text, &bytes, error);
     if (rc != 0)

@@ -343,8 +343,9 @@ static double parse_rate_Gbps(const char *text)
     const char *end;
     double value;
 
-    return braid_topo_number(text, &value, &end) == 0 && strncmp(end, " Gb/sec", 7) == 0 ? value
-                                                                                         : 0;
+    if (braid_topo_number(text, &value, &end) != 0 || strncmp(end, " Gb/sec", 7) != 0)
+        return 0;
+    return value <= 100000 ? value : 0;
 }
 
 static void read_ib_port(struct walk *w, struct braid_topo_object *o, const char *device,

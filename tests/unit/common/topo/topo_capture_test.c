@@ -20,7 +20,7 @@ static void bad_captures_name_the_line(void **state)
         {HEAD "gpu\n", 2, "expected the bus id of a GPU"},
         {HEAD "gpu zz:00.0\n", 2, "expected the bus id of a GPU, found \"zz:00.0\""},
         {HEAD "gpu 01:00.0 sm\n", 2, "expected key=value"},
-        {HEAD "gpu 01:00.0 sm=x\n", 2, "expected a number from -1 to 1000000"},
+        {HEAD "gpu 01:00.0 sm=x\n", 2, "expected a number from -1 to 1000, found \"x\""},
         {HEAD "gpu 01:00.0 sm=90\ngpu 0000:01:00.0\n", 3, "expected each GPU once"},
         {HEAD "peer 01:00.0 gpu 1\n", 2, "expected the bus id of a GPU of an earlier line"},
         {HEAD "gpu 01:00.0\npeer 01:00.0 nic 1\n", 3, "expected gpu, switch or cpu"},
