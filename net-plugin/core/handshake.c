@@ -331,7 +331,7 @@ static enum braid_hs_action on_reject(struct braid_hs *hs, const uint8_t *body, 
             *c = '?';
     hs->error_is_peers = true;
     return fail(hs, reject.error > 0 && reject.error < 4096 ? -(int)reject.error : -EPROTO, "%s",
-                reject.text);
+                reject.text[0] != '\0' ? reject.text : "(no reason given)");
 }
 
 typedef enum braid_hs_action (*message_fn)(struct braid_hs *hs, const uint8_t *body, size_t bytes);
