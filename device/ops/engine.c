@@ -1,0 +1,411 @@
+/*
+ * All-gather and all-to-all by copy engines: no kernel, no SM. The user's stream carries copies into the peers' memory and stream
+ * memory operations on flag words; all of it can be captured, so every flag is a constant: 1 = set by the peer, 0 = taken back by
+ * the owner.
+ *
+ * Words of a rank, by peer (struct words): ready = the peer has begun, its `out` and its staging may be written; done = the peer has
+ * finished: its copies are here, and it needs nothing more from its staging; piece[k] = piece k of the peer is in staging here.
+ *     write ready to every peer; wait for every own ready, take it back; copy; write done to every peer; wait for every own done, take
+ *     it back
+ * Why constants are enough: a peer sets its ready of the next operation after it has seen this rank's done, which this rank writes
+ * after it has taken back ready; it sets done (pieces) of the next operation after it has seen this rank's next ready, which follows
+ * the taking back of done (pieces).
+ *
+ * A stream's wait cannot time out. So a watchdog thread (one a braid_ops, started by the first operation, asleep most of the time) looks at a word in
+ * host memory that the stream sets to 1 at the beginning and to 0 at the end. The thread changes 1 to 2; a word that stays 2 for the
+ * communicator's bound belongs to one operation that is late (any later one would have written 1 or 0). Then the thread records the
+ * error, sets the late flags itself, and goes on until the stream is through: it delivers garbage and the host knows.
+ * Called by collectives.c. Threading: as ops.h says; the watchdog reads the engine's constant fields and `busy`.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "device/host/driver.h"
+#include "device/host/inside.h"
+#include "device/ops/ops.h"
+
+#define SIDE_STREAMS 4u
+#define WAIT_ENGINE  (BRAID_WAIT_USER + 20u)
+#define TICK_NS      (20 * BRAID_NS_PER_MS)
+
+struct words {
+    uint32_t ready;
+    uint32_t done;
+    uint32_t piece[BRAID_ENGINE_PIECES];
+};
+_Static_assert(sizeof(struct words) == 4 * BRAID_ENGINE_WORDS, "engine words");
+
+struct braid_engine {
+    struct braid_ops *ops;
+    uint64_t busy_device; /* the GPU's address of `busy` */
+    _Atomic uint32_t
+        *busy; /* pinned host memory: 0 idle, 1 an operation has begun, 2 seen by the watchdog */
+    void *side[SIDE_STREAMS];
+    void *fork; /* events */
+    void *join[SIDE_STREAMS];
+    void *pushed[BRAID_ENGINE_PIECES];
+    void *watch_stream;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool started;
+    bool stop; /* under lock */
+};
+
+/* A batch of stream memory operations that is being filled. */
+struct batch {
+    uint32_t count;
+    struct braid_cu_stream_op op[4 * BRAID_OPS_RANKS + 2];
+};
+
+static void add(struct batch *b, int operation, uint64_t address, uint32_t value)
+{
+    struct braid_cu_stream_op *op = &b->op[b->count++];
+
+    memset(op, 0, sizeof(*op));
+    op->operation = operation;
+    op->address = address;
+    op->value = value;
+    op->flags = operation == BRAID_CU_OP_WAIT_32 ? BRAID_CU_WAIT_EQUAL : 0;
+}
+
+static int send(struct braid_engine *e, struct batch *b, void *stream)
+{
+    int result =
+        b->count == 0 ? BRAID_CU_SUCCESS : e->ops->cuda->stream_ops(stream, b->count, b->op, 0);
+
+    b->count = 0;
+    return result;
+}
+
+/* Address of the words that rank `owner` keeps about rank `about`. */
+static uint64_t words_of(const struct braid_engine *e, uint32_t owner, uint32_t about)
+{
+    const struct braid_ops *ops = e->ops;
+
+    return (uint64_t)(uintptr_t)braid_window_address(ops->window, (int)owner) + ops->engine_words +
+           sizeof(struct words) * about;
+}
+
+static uint32_t next_rank(const struct braid_engine *e, uint32_t hop)
+{
+    return (e->ops->layout.rank + hop) % e->ops->layout.ranks;
+}
+
+/* Every rank tells every other in the word at `member`, and waits until every other has told it. */
+static int meet(struct braid_engine *e, size_t member, bool first, void *stream)
+{
+    const struct braid_ops_layout *l = &e->ops->layout;
+    struct batch b = {0};
+
+    if (first)
+        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
+        add(&b, BRAID_CU_OP_WRITE_32, words_of(e, next_rank(e, hop), l->rank) + member, 1);
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
+        add(&b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + member, 1);
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
+        add(&b, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, next_rank(e, hop)) + member, 0);
+    if (!first)
+        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 0);
+    return send(e, &b, stream);
+}
+
+/* Lets side stream `i` begin where `stream` is, and end before what follows in `stream`. */
+static int fork_side(struct braid_engine *e, uint32_t i, void *stream)
+{
+    const struct braid_ops_cuda *cuda = e->ops->cuda;
+    int result = cuda->event_record(e->fork, stream);
+
+    return result != BRAID_CU_SUCCESS ? result : cuda->stream_wait(e->side[i], e->fork, 0);
+}
+
+static int join_side(struct braid_engine *e, uint32_t i, void *stream)
+{
+    const struct braid_ops_cuda *cuda = e->ops->cuda;
+    int result = cuda->event_record(e->join[i], e->side[i]);
+
+    return result != BRAID_CU_SUCCESS ? result : cuda->stream_wait(stream, e->join[i], 0);
+}
+
+/* Straight into the peers' results: one peer on the user's stream, others and the own block on side streams. */
+static int push_direct(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
+{
+    const struct braid_ops_layout *l = &e->ops->layout;
+    const struct braid_ops_cuda *cuda = e->ops->cuda;
+    uint64_t own_in = job->in + (job->same ? 0 : job->block * l->rank);
+    uint64_t own_out = job->out + job->block * l->rank;
+    bool own = own_in != own_out;
+    uint32_t sides = MIN(l->ranks - 2 + (own ? 1u : 0u), SIDE_STREAMS);
+    int result = BRAID_CU_SUCCESS;
+
+    for (uint32_t i = 0; i < sides && result == BRAID_CU_SUCCESS; i++)
+        result = fork_side(e, i, stream);
+    if (own && result == BRAID_CU_SUCCESS)
+        result = cuda->copy(own_out, own_in, job->block, e->side[sides - 1]);
+    for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
+        uint32_t peer = next_rank(e, hop);
+        uint64_t to = (uint64_t)(uintptr_t)braid_window_address(job->result, (int)peer) +
+                      job->offset + job->block * l->rank;
+
+        result = cuda->copy(to, job->in + (job->same ? 0 : job->block * peer), job->block,
+                            hop == 1 ? stream : e->side[(hop - 2) % SIDE_STREAMS]);
+    }
+    for (uint32_t i = 0; i < sides && result == BRAID_CU_SUCCESS; i++)
+        result = join_side(e, i, stream);
+    return result;
+}
+
+/* Piece sizes: equal ones, then smaller and smaller, because the last one is copied home after everything has crossed. */
+static uint32_t cut_pieces(uint64_t block, uint64_t *end)
+{
+    uint64_t at = 0;
+    uint32_t n = 0;
+
+    while (at < block && n < BRAID_ENGINE_PIECES - 1) {
+        uint64_t piece = MAX(((block - at) / 3 + 65535) & ~65535ull, 1u << 20);
+
+        at = MIN(at + MIN(piece, 16u << 20), block);
+        end[n++] = at;
+    }
+    if (at < block)
+        end[n++] = block;
+    return n;
+}
+
+/*
+ * All-to-all on one buffer: pieces go to the peers' staging, and from the own staging home once the own piece there has been
+ * sent. Pushes on the user's stream, the way home on side stream 0.
+ */
+static int push_in_place(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
+{
+    const struct braid_ops_layout *l = &e->ops->layout;
+    const struct braid_ops_cuda *cuda = e->ops->cuda;
+    uint64_t end[BRAID_ENGINE_PIECES];
+    uint32_t pieces = cut_pieces(job->block, end);
+    uint64_t local = (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)l->rank);
+    int result = fork_side(e, 0, stream);
+
+    for (uint32_t k = 0; k < pieces && result == BRAID_CU_SUCCESS; k++) {
+        uint64_t begin = k == 0 ? 0 : end[k - 1], bytes = end[k] - begin;
+        struct batch tell = {0}, hear = {0};
+
+        for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
+            uint32_t peer = next_rank(e, hop);
+            uint64_t mine = words_of(e, l->rank, peer) + offsetof(struct words, piece) + 4 * k;
+            uint64_t slot = l->ranks - 1 - hop; /* this rank's slot on the peer, see args.h */
+
+            result =
+                cuda->copy((uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)peer) +
+                               l->staging + slot * l->staging_slot + begin,
+                           job->in + job->block * peer + begin, bytes, stream);
+            add(&tell, BRAID_CU_OP_WRITE_32,
+                words_of(e, peer, l->rank) + offsetof(struct words, piece) + 4 * k, 1);
+            add(&hear, BRAID_CU_OP_WAIT_32, mine, 1);
+            add(&hear, BRAID_CU_OP_WRITE_32, mine, 0);
+        }
+        if (result == BRAID_CU_SUCCESS)
+            result = send(e, &tell, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = cuda->event_record(e->pushed[k], stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = cuda->stream_wait(e->side[0], e->pushed[k], 0);
+        if (result == BRAID_CU_SUCCESS)
+            result = send(e, &hear, e->side[0]);
+        for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++)
+            result = cuda->copy(job->out + job->block * next_rank(e, hop) + begin,
+                                local + l->staging + (hop - 1) * l->staging_slot + begin, bytes,
+                                e->side[0]);
+    }
+    return result != BRAID_CU_SUCCESS ? result : join_side(e, 0, stream);
+}
+
+/* Sets every flag that this rank may be waiting for, so that its stream goes on. */
+static void release(struct braid_engine *e)
+{
+    const struct braid_ops_layout *l = &e->ops->layout;
+    uint32_t ones[BRAID_ENGINE_WORDS];
+    void *context;
+
+    for (uint32_t i = 0; i < BRAID_ENGINE_WORDS; i++)
+        ones[i] = 1;
+    if (e->ops->cuda->context_push(e->ops->context) != BRAID_CU_SUCCESS)
+        return;
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
+        e->ops->cuda->copy_to_device(words_of(e, l->rank, next_rank(e, hop)), ones, sizeof(ones),
+                                     e->watch_stream);
+    e->ops->cuda->stream_synchronize(e->watch_stream);
+    e->ops->cuda->context_pop(&context);
+}
+
+/* One look at the word. *since_ns is when the watchdog marked it, 0 = it has not. */
+static void look(struct braid_engine *e, uint64_t *since_ns)
+{
+    uint64_t now = braid_now_ns(), bound = braid_comm_timeout_ns(e->ops->comm);
+    uint32_t seen = 1;
+    int status;
+
+    if (atomic_compare_exchange_strong(e->busy, &seen, 2)) {
+        *since_ns = now;
+        return;
+    }
+    if (seen == 0 || *since_ns == 0)
+        return;
+    status = braid_comm_error(e->ops->comm, NULL);
+    if (status == 0 && now - *since_ns > bound) {
+        struct braid_devcomm_error reason = {
+            .status = BRAID_DEV_TIMEOUT,
+            .wait = WAIT_ENGINE,
+            .peer = -1,
+            .expected = 1,
+            .waited_ns = now - *since_ns,
+        };
+
+        BRAID_WARN(
+            "rank %u: an operation by copy engines was not over after %llu ms; its waits are "
+            "released and the communicator has failed",
+            e->ops->layout.rank, (unsigned long long)((now - *since_ns) / BRAID_NS_PER_MS));
+        braid_comm_record(e->ops->comm, &reason);
+        status = BRAID_DEV_TIMEOUT;
+    }
+    if (status != 0)
+        release(e);
+}
+
+static void *watch(void *argument)
+{
+    struct braid_engine *e = argument;
+    uint64_t since_ns = 0;
+
+    pthread_mutex_lock(&e->lock);
+    while (!e->stop) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)TICK_NS;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        pthread_cond_timedwait(&e->wake, &e->lock, &until);
+        pthread_mutex_unlock(&e->lock);
+        look(e, &since_ns);
+        pthread_mutex_lock(&e->lock);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+static int start_watchdog(struct braid_engine *e)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&e->lock, NULL);
+    if (pthread_create(&e->thread, NULL, watch, e) != 0) {
+        BRAID_WARN("the thread that bounds copy engines' waits cannot be started");
+        return -EAGAIN;
+    }
+    e->started = true;
+    return 0;
+}
+
+int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
+{
+    struct braid_engine *e = calloc(1, sizeof(*e));
+    int result;
+
+    if (e == NULL)
+        return -ENOMEM;
+    e->ops = ops;
+    result = ops->cuda->host_alloc((void **)&e->busy, 128,
+                                   BRAID_CU_HOST_PORTABLE | BRAID_CU_HOST_DEVICEMAP);
+    if (result == BRAID_CU_SUCCESS) {
+        atomic_store(e->busy, 0);
+        result = ops->cuda->host_device_pointer(&e->busy_device, (void *)e->busy, 0);
+    }
+    for (uint32_t i = 0; i < SIDE_STREAMS && result == BRAID_CU_SUCCESS; i++) {
+        result = ops->cuda->stream_create(&e->side[i], BRAID_CU_STREAM_NON_BLOCKING);
+        if (result == BRAID_CU_SUCCESS)
+            result = ops->cuda->event_create(&e->join[i], BRAID_CU_EVENT_NO_TIMING);
+    }
+    for (uint32_t i = 0; i < BRAID_ENGINE_PIECES && result == BRAID_CU_SUCCESS; i++)
+        result = ops->cuda->event_create(&e->pushed[i], BRAID_CU_EVENT_NO_TIMING);
+    if (result == BRAID_CU_SUCCESS)
+        result = ops->cuda->event_create(&e->fork, BRAID_CU_EVENT_NO_TIMING);
+    if (result == BRAID_CU_SUCCESS)
+        result = ops->cuda->stream_create(&e->watch_stream, BRAID_CU_STREAM_NON_BLOCKING);
+    if (result != BRAID_CU_SUCCESS)
+        BRAID_WARN("copy engines: streams and events cannot be made: %s", braid_cuda_name(result));
+    if (result != BRAID_CU_SUCCESS) {
+        braid_engine_destroy(e);
+        return braid_cuda_errno(result);
+    }
+    *engine_p = e;
+    return 0;
+}
+
+int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, void *stream)
+{
+    struct braid_engine *e = ops->engine;
+    int result, rc;
+
+    if (job->in_place && job->block > ops->layout.staging_slot)
+        return -EMSGSIZE;
+    rc = e->started ? 0 : start_watchdog(e);
+    if (rc != 0)
+        return rc;
+    result = meet(e, offsetof(struct words, ready), true, stream);
+    if (result == BRAID_CU_SUCCESS)
+        result = job->in_place ? push_in_place(e, job, stream) : push_direct(e, job, stream);
+    if (result == BRAID_CU_SUCCESS)
+        result = meet(e, offsetof(struct words, done), false, stream);
+    if (result != BRAID_CU_SUCCESS)
+        BRAID_WARN("copy engines: the operation cannot be put into the stream: %s",
+                   braid_cuda_name(result));
+    return braid_cuda_errno(result);
+}
+
+void braid_engine_destroy(struct braid_engine *e)
+{
+    const struct braid_ops_cuda *cuda;
+
+    if (e == NULL)
+        return;
+    cuda = e->ops->cuda;
+    if (e->started) {
+        pthread_mutex_lock(&e->lock);
+        e->stop = true;
+        pthread_cond_signal(&e->wake);
+        pthread_mutex_unlock(&e->lock);
+        pthread_join(e->thread, NULL);
+        pthread_cond_destroy(&e->wake);
+        pthread_mutex_destroy(&e->lock);
+    }
+    for (uint32_t i = 0; i < SIDE_STREAMS; i++) {
+        if (e->side[i] != NULL)
+            cuda->stream_destroy(e->side[i]);
+        if (e->join[i] != NULL)
+            cuda->event_destroy(e->join[i]);
+    }
+    for (uint32_t i = 0; i < BRAID_ENGINE_PIECES; i++) {
+        if (e->pushed[i] != NULL)
+            cuda->event_destroy(e->pushed[i]);
+    }
+    if (e->fork != NULL)
+        cuda->event_destroy(e->fork);
+    if (e->watch_stream != NULL)
+        cuda->stream_destroy(e->watch_stream);
+    if (e->busy != NULL)
+        cuda->host_free((void *)e->busy);
+    free(e);
+}

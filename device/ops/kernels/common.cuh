@@ -1,0 +1,190 @@
+/*
+ * What all collectives' kernels share: the operation's epoch, addresses in the operations window, and the wait of a whole warp for
+ * flags of several peers. Included by the kernels of device/ops only.
+ */
+#ifndef BRAID_DEVICE_OPS_COMMON_CUH
+#define BRAID_DEVICE_OPS_COMMON_CUH
+
+#include <braid/device.cuh>
+#include <braid/device/ptx/local.cuh>
+
+#include "../args.h"
+
+#define BRAID_KERNEL extern "C" __global__ void
+
+/* The operation in progress. */
+struct op {
+    uint32_t epoch;
+    uint32_t flag;   /* of all its packets and chunks */
+    uint32_t parity; /* of the areas it uses */
+};
+
+/* Begins an operation: any thread, all of the CTA. Nothing of the kernel may touch memory that earlier kernels use before this. */
+BRAID_FN struct op op_begin(const struct braid_devcomm *c, const struct braid_ops_layout *l)
+{
+    struct op op;
+
+    braid_ptx_wait_previous_kernel();
+    op.epoch = braid_epoch_begin(c, l->epoch_slot);
+    op.flag = braid_packet_flag(op.epoch);
+    op.parity = braid_epoch_parity(op.epoch);
+    return op;
+}
+
+/*
+ * Counts this CTA as one that has read the epoch: one thread of it, after a barrier of the CTA that follows every op_begin. Hand the
+ * result to op_end_thread later; nothing waits for the atomic in between.
+ */
+BRAID_FN uint32_t op_count_thread(const struct braid_devcomm *c, const struct braid_ops_layout *l)
+{
+    struct braid_devslot *s = (struct braid_devslot *)c->slots + l->epoch_slot;
+    uint32_t last = braid_ptx_blocks() - 1;
+
+    return last == 0 ? 0 : braid_ptx_count_gpu_u32(&s->arrived, last);
+}
+
+/* The CTA that was counted last advances the epoch: all CTAs have read it, and the next kernel of the slot begins after this one. */
+BRAID_FN void op_end_thread(const struct braid_devcomm *c, const struct braid_ops_layout *l,
+                            const struct op *op, uint32_t count)
+{
+    struct braid_devslot *s = (struct braid_devslot *)c->slots + l->epoch_slot;
+
+    if (count == braid_ptx_blocks() - 1)
+        braid_ptx_store_relaxed_gpu_u32(&s->epoch, op->epoch + 1);
+}
+
+/* The slot of what goes from rank `source` to rank `dest`. */
+BRAID_FN uint32_t op_slot(const struct braid_ops_layout *l, uint32_t source, uint32_t dest)
+{
+    uint32_t apart = source + l->ranks - dest - 1;
+
+    return apart < l->ranks ? apart : apart - l->ranks;
+}
+
+BRAID_FN uint64_t op_packets(const struct braid_devwin *w, const struct braid_ops_layout *l,
+                             const struct op *op, uint32_t source, uint32_t dest)
+{
+    uint32_t slot = op->parity * (l->ranks - 1) + op_slot(l, source, dest);
+
+    return braid_window_base(w, (int)dest) + l->packets + slot * l->packet_slot;
+}
+
+BRAID_FN uint64_t op_staging(const struct braid_devwin *w, const struct braid_ops_layout *l,
+                             const struct op *op, uint32_t source, uint32_t dest)
+{
+    uint32_t slot = op->parity * (l->ranks - 1) + op_slot(l, source, dest);
+
+    return braid_window_base(w, (int)dest) + l->staging + slot * l->staging_slot;
+}
+
+/* Flag of chunk `chunk` of what `source` sends to `dest`; kind 0 = data, 1 = result. */
+BRAID_FN uint32_t *op_flag(const struct braid_devwin *w, const struct braid_ops_layout *l,
+                           const struct op *op, uint32_t kind, uint32_t source, uint32_t dest,
+                           uint32_t chunk)
+{
+    uint32_t row = (op->parity * 2 + kind) * l->ranks + source;
+
+    return (uint32_t *)(braid_window_base(w, (int)dest) + l->flags) + row * BRAID_OPS_CHUNKS +
+           chunk;
+}
+
+/* The ready word of `source` on `dest`: {tag, flag}. */
+BRAID_FN uint64_t *op_ready(const struct braid_devwin *w, const struct braid_ops_layout *l,
+                            const struct op *op, uint32_t source, uint32_t dest)
+{
+    return (uint64_t *)(braid_window_base(w, (int)dest) + l->ready) + op->parity * l->ranks +
+           source;
+}
+
+/* Tells every peer that this rank has begun, and how large the operation is here: tag(peer). One warp of the grid. */
+template <class Tag>
+BRAID_FN void op_tell_warp(const struct braid_devwin *w, const struct braid_ops_layout *l,
+                           const struct op *op, Tag tag)
+{
+    BRAID_NO_UNROLL
+    for (uint32_t peer = braid_ptx_lane(); peer < l->ranks; peer += 32) {
+        if (peer != l->rank)
+            braid_ptx_store_release_sys_u64(op_ready(w, l, op, l->rank, peer),
+                                            (uint64_t)op->flag << 32 | tag(peer));
+    }
+}
+
+/* Waits until *word is `flag`. One thread. */
+BRAID_FN int op_wait_thread(const struct braid_devcomm *c, const uint32_t *word, uint32_t flag,
+                            uint32_t wait, uint32_t peer, uint32_t index)
+{
+    uint64_t start_ns = 0;
+    uint32_t seen = 0;
+    int status;
+
+    do {
+        BRAID_NO_UNROLL
+        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+            seen = braid_ptx_load_acquire_sys_u32(word);
+            if (seen == flag)
+                return BRAID_DEV_OK;
+        }
+        status = braid_wait_check_thread(c, &start_ns);
+    } while (status == 0);
+    return braid_fail_thread(c, status, wait, (int)peer, index, flag, seen,
+                             braid_ptx_now_ns() - start_ns);
+}
+
+/*
+ * A warp waits for one flag a lane: until every lane with `word` != NULL has seen `flag` there. All 32 lanes; no divergence. Ends with
+ * the warp's barrier, after which every lane sees what any lane acquired. On failure the lanes that miss their flag record it.
+ */
+BRAID_FN int op_wait_warp(const struct braid_devcomm *c, const uint32_t *word, uint32_t flag,
+                          uint32_t wait, uint32_t peer, uint32_t index)
+{
+    uint64_t start_ns = 0;
+    uint32_t seen = flag;
+    int status;
+
+    do {
+        BRAID_NO_UNROLL
+        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+            if (word != nullptr)
+                seen = braid_ptx_load_acquire_sys_u32(word);
+            if (braid_ptx_all_in_warp(seen == flag)) {
+                braid_ptx_sync_warp();
+                return BRAID_DEV_OK;
+            }
+        }
+        status = braid_ptx_any_in_warp(braid_wait_check_thread(c, &start_ns));
+    } while (status == 0);
+    if (seen != flag) {
+        status = braid_wait_check_thread(c, &start_ns);
+        braid_fail_thread(c, status != 0 ? status : BRAID_DEV_TIMEOUT, wait, (int)peer, index, flag,
+                          seen, braid_ptx_now_ns() - start_ns);
+    }
+    braid_ptx_sync_warp();
+    return BRAID_DEV_TIMEOUT;
+}
+
+/* Hears that every peer has begun, with the size that is expected of it: tag(peer). One warp, all lanes. */
+template <class Tag>
+BRAID_FN void op_hear_warp(const struct braid_devcomm *c, const struct braid_devwin *w,
+                           const struct braid_ops_layout *l, const struct op *op, Tag tag)
+{
+    BRAID_NO_UNROLL
+    for (uint32_t first = 0; first < l->ranks; first += 32) {
+        uint32_t peer = first + braid_ptx_lane();
+        const uint32_t *word = nullptr;
+
+        if (peer < l->ranks && peer != l->rank)
+            word = (const uint32_t *)op_ready(w, l, op, peer, l->rank);
+        if (op_wait_warp(c, word != nullptr ? word + 1 : nullptr, op->flag, BRAID_WAIT_OPS_READY,
+                         peer, 0) == 0 &&
+            word != nullptr) {
+            uint32_t seen = braid_ptx_load_acquire_sys_u32(word);
+
+            if (seen != tag(peer))
+                braid_fail_thread(c, BRAID_DEV_INVALID, BRAID_WAIT_OPS_READY, (int)peer, 0,
+                                  tag(peer), seen, 0);
+        }
+        braid_ptx_sync_warp();
+    }
+}
+
+#endif

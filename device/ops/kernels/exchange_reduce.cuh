@@ -1,0 +1,216 @@
+/*
+ * Reduce-scatter and the two large all-reduces, over the roles of exchange.cuh.
+ *   reduce-scatter      every rank pushes block p to rank p; workers sum block `rank` of all
+ *   one-shot all-reduce every rank pushes everything to everyone; workers sum it all (stride 0)
+ *   two-shot all-reduce reduce-scatter, and workers also store their sums into every peer's result, chunk by chunk
+ * Two-shot needs no word from a peer before it stores there: the peer's contribution to that very chunk has arrived, so the peer has
+ * begun the operation, and where it works in place it has read what is overwritten.
+ */
+#ifndef BRAID_DEVICE_OPS_EXCHANGE_REDUCE_CUH
+#define BRAID_DEVICE_OPS_EXCHANGE_REDUCE_CUH
+
+#include "exchange.cuh"
+
+/* Bytes of the block of `rank`. */
+BRAID_FN uint64_t reduce_block(const struct braid_exchange_args *a, uint32_t rank)
+{
+    uint64_t begin = a->stride * rank;
+
+    return begin >= a->total ? 0 : a->total - begin < a->bytes ? a->total - begin : a->bytes;
+}
+
+struct reduce_plan {
+    const struct braid_devwin *w;
+    const struct braid_exchange_args *a;
+    const struct op *op;
+    uint32_t chunks;
+    int same;
+
+    __device__ __forceinline__ struct piece piece(uint32_t chunk, uint32_t peer) const
+    {
+        uint64_t offset = (uint64_t)chunk * a->chunk;
+        struct piece p;
+
+        p.from = a->in + a->stride * peer + offset;
+        p.to = op_staging(w, &a->layout, op, a->layout.rank, peer) + offset;
+        p.bytes = exchange_part(reduce_block(a, peer), a->chunk, chunk);
+        return p;
+    }
+
+    __device__ __forceinline__ void begin(uint32_t) const
+    {
+    }
+
+    __device__ __forceinline__ void begin_all(uint32_t) const
+    {
+    }
+
+    __device__ __forceinline__ void flag(uint32_t chunk, uint32_t peer) const
+    {
+        braid_ptx_store_relaxed_sys_u32(op_flag(w, &a->layout, op, 0, a->layout.rank, peer, chunk),
+                                        op->flag);
+    }
+};
+
+/* The waiter: this rank's chunks from every peer, then every peer's results. */
+BRAID_FN void reduce_wait(const struct braid_devcomm *c, const struct braid_devwin *w,
+                          const struct braid_exchange_args *a, const struct op *op,
+                          struct exchange_shared *s, uint32_t chunks)
+{
+    const struct braid_ops_layout *l = &a->layout;
+    uint32_t k = 0;
+
+    if (braid_ptx_block() == 0)
+        op_hear_warp(c, w, l, op, [&](uint32_t) { return a->tag; });
+    BRAID_NO_UNROLL
+    for (uint32_t chunk = braid_ptx_block(); chunk < chunks; chunk += braid_ptx_blocks()) {
+        exchange_wait(c, w, l, op, 0, chunk, [](uint32_t) { return 1; });
+        if (braid_ptx_lane() == 0)
+            exchange_count(&s->arrived, ++k);
+    }
+    if (!a->results)
+        return;
+    BRAID_NO_UNROLL
+    for (uint32_t hop = 1; hop < l->ranks; hop++) {
+        uint32_t peer = exchange_peer(l->rank, l->ranks, hop);
+        uint32_t theirs = exchange_chunks(reduce_block(a, peer), a->chunk);
+
+        BRAID_NO_UNROLL
+        for (uint32_t first = braid_ptx_block(); first < theirs; first += 32 * braid_ptx_blocks()) {
+            uint32_t chunk = first + braid_ptx_lane() * braid_ptx_blocks();
+
+            op_wait_warp(c, chunk < theirs ? op_flag(w, l, op, 1, peer, l->rank, chunk) : nullptr,
+                         op->flag, BRAID_WAIT_OPS_RESULT, peer, chunk);
+        }
+    }
+}
+
+/* The flagger: tells every peer which chunks of this rank's result are there. */
+BRAID_FN void reduce_flag(const struct braid_devwin *w, const struct braid_exchange_args *a,
+                          const struct op *op, const struct exchange_shared *s, uint32_t chunks)
+{
+    const struct braid_ops_layout *l = &a->layout;
+    uint32_t k = 0;
+
+    BRAID_NO_UNROLL
+    for (uint32_t chunk = braid_ptx_block(); chunk < chunks; chunk += braid_ptx_blocks()) {
+        exchange_await_workers(s, k++);
+        braid_ptx_fence_sys(); /* each lane: what it has seen of the workers, before its own flag */
+        for (uint32_t peer = braid_ptx_lane(); peer < l->ranks; peer += 32) {
+            if (peer != l->rank)
+                braid_ptx_store_relaxed_sys_u32(op_flag(w, l, op, 1, l->rank, peer, chunk),
+                                                op->flag);
+        }
+        braid_ptx_sync_warp();
+    }
+}
+
+/* A worker's part of one chunk. */
+template <int NUMBER, int RANKS>
+BRAID_FN void reduce_chunk(const struct braid_devwin *w, const struct braid_devwin *result,
+                           const struct braid_exchange_args *a, const struct op *op,
+                           uint64_t offset, uint32_t bytes)
+{
+    const struct braid_ops_layout *l = &a->layout;
+    uint64_t local = a->in + a->stride * l->rank + offset;
+    uint64_t out = a->out + offset;
+    uint64_t remote = a->result + a->stride * l->rank + offset;
+    uint64_t other = RANKS == 2 ? op_staging(w, l, op, l->rank ^ 1u, l->rank) + offset : 0;
+    uint64_t peer_out = a->results ? braid_window_base(result, (int)(l->rank ^ 1u)) + remote : 0;
+    uint32_t thread = braid_ptx_thread() - 32 * BRAID_OPS_SERVICE;
+    uint32_t threads = braid_ptx_threads() - 32 * BRAID_OPS_SERVICE;
+
+    auto source = [&](int i) -> uint64_t {
+        if constexpr (RANKS == 2)
+            return (uint32_t)i == l->rank ? local : other;
+        return (uint32_t)i == l->rank ? local : op_staging(w, l, op, (uint32_t)i, l->rank) + offset;
+    };
+    auto put = [&](uint64_t to, uint64_t part, const struct braid_vec16 &v) {
+        if (a->aligned && part == 16)
+            braid_ptx_store16((void *)to, v);
+        else
+            braid_store_part(to, part, v);
+    };
+    auto sink = [&](uint64_t at, uint64_t part, const struct braid_vec16 &v) {
+        if (a->results) {
+            if constexpr (RANKS == 2) {
+                put(peer_out + at, part, v);
+            } else {
+                BRAID_NO_UNROLL
+                for (uint32_t hop = 1; hop < l->ranks; hop++)
+                    put(braid_window_base(result, (int)exchange_peer(l->rank, l->ranks, hop)) +
+                            remote + at,
+                        part, v);
+            }
+        }
+        put(out + at, part, v);
+    };
+
+    braid_reduce_group<NUMBER, RANKS>(source, (int)l->ranks, bytes, a->scale, (int)a->aligned, sink,
+                                      thread, threads);
+}
+
+template <int NUMBER, int RANKS>
+BRAID_FN void reduce_work(const struct braid_devwin *w, const struct braid_devwin *result,
+                          const struct braid_exchange_args *a, const struct op *op,
+                          struct exchange_shared *s, uint64_t mine)
+{
+    uint32_t chunks = exchange_chunks(mine, a->chunk);
+    uint32_t k = 0;
+
+    BRAID_NO_UNROLL
+    for (uint32_t chunk = braid_ptx_block(); chunk < chunks; chunk += braid_ptx_blocks()) {
+        exchange_await(&s->arrived, k);
+        if (a->in_place)
+            exchange_await(&s->pushed, k);
+        braid_ptx_sync_warp();
+        reduce_chunk<NUMBER, RANKS>(w, result, a, op, (uint64_t)chunk * a->chunk,
+                                    exchange_part(mine, a->chunk, chunk));
+        exchange_done(s, k++);
+    }
+}
+
+template <int NUMBER, int RANKS>
+BRAID_FN void exchange_reduce(const struct braid_devcomm *c, const struct braid_devwin *w,
+                              const struct braid_devwin *result,
+                              const struct braid_exchange_args *a)
+{
+    __shared__ struct exchange_shared shared;
+    const struct braid_ops_layout *l = &a->layout;
+    struct op op = op_begin(c, l);
+    struct braid_bulk ring = braid_bulk_open(exchange_memory);
+    struct reduce_plan plan = {w, a, &op, exchange_chunks(a->bytes, a->chunk), a->stride == 0};
+    uint64_t mine = a->stride == 0 ? a->bytes : reduce_block(a, l->rank);
+    uint32_t chunks = exchange_chunks(mine, a->chunk);
+    uint32_t warp = braid_ptx_thread() / 32;
+
+    exchange_open(&shared);
+    if (warp == 2 && braid_ptx_block() == 0)
+        op_tell_warp(w, l, &op, [&](uint32_t) { return a->tag; });
+    braid_ptx_sync_cta();
+    braid_ptx_allow_next_kernel();
+    if (!a->aligned)
+        push_unaligned(plan, l->rank, l->ranks, &shared.pushed);
+    if (warp == 0) {
+        if (braid_ptx_lane() == 0 && a->aligned) {
+            struct pusher<struct reduce_plan> p = {
+                plan, ring, l->rank, l->ranks, plan.same ? 1 : l->ranks - 1
+            };
+
+            p.run(&shared.pushed);
+        }
+    } else if (warp == 1) {
+        reduce_wait(c, w, a, &op, &shared, chunks);
+    } else if (warp == 2) {
+        uint32_t count = braid_ptx_lane() == 0 ? op_count_thread(c, l) : 0;
+
+        if (a->results)
+            reduce_flag(w, a, &op, &shared, chunks);
+        if (braid_ptx_lane() == 0)
+            op_end_thread(c, l, &op, count);
+    } else {
+        reduce_work<NUMBER, RANKS>(w, result, a, &op, &shared, mine);
+    }
+}
+
+#endif
