@@ -42,3 +42,10 @@ if(BRAID_HAVE_CUDA) # the toolkit's headers
   braid_unit_test(device/ops/gemm LINKS braid_gemm braid_device_host fake_cuda fake_cublaslt)
 endif()
 braid_unit_test(tools/braid-overlap/stats LINKS braid_overlap_parts)
+
+# Collectives.
+braid_unit_test(device/ops/plan LINKS braid_collectives)
+if(BRAID_HAVE_CUDA)
+  braid_unit_test(device/ops/cuda)
+  target_include_directories(unit_device_ops_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+endif()

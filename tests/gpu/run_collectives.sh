@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Collectives on the GPUs at hand, every part bounded and run whatever the one before did. Usage: run_collectives.sh [PART ...]
+#   test   function, failures, graphs, copy engines with every SM held; ranks 2       (at most  80 s)
+#   wrap   a part of it with epochs that begin just below the wrap; ranks 2           (at most  30 s)
+#   many   a part of it with 4 ranks, several on a GPU                                (at most  30 s)
+#   blocks copy and reduce blocks by SM count                                         (at most  20 s, two GPUs)
+#   bench  against NCCL and PyTorch symmetric memory                                  (at most 110 s, two GPUs)
+#   sweep  methods by SM count, for the crossovers                                    (at most  60 s, two GPUs; not by default)
+# Rows go to $OUT/collectives.jsonl, logs to $OUT/collectives-PART.log; the ends of the logs are shown last.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export OUT=${OUT:-$PWD/build/gpu-results} BIN=${BIN:-build/dev/bin}
+export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1 CUDA_MODULE_LOADING=EAGER PYTHONUNBUFFERED=1
+export LD_LIBRARY_PATH="$PWD/build/dev/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+mkdir -p "$OUT"
+parts=${*:-test wrap many blocks bench}
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+[ "${gpus:-0}" -gt 0 ] || { echo "skipped: no GPU"; exit 77; }
+failed=0 summary=""
+
+# part NAME BOUND GPUS COMMAND...
+part()
+{
+  local name=$1 bound=$2 needs=$3 begin=$SECONDS rc
+  shift 3
+  [[ " $parts " == *" $name "* ]] || return 0
+  if [ "$gpus" -lt "$needs" ]; then
+    summary+="$name: skipped: needs $needs GPUs, found $gpus"$'\n'
+    return 0
+  fi
+  timeout -k 5 "$bound" "$@" >"$OUT/collectives-$name.log" 2>&1 </dev/null
+  rc=$?
+  [ $rc = 0 ] || [ $rc = 77 ] || failed=1
+  summary+="$name: exit code $rc after $((SECONDS - begin)) s"$'\n'
+}
+
+part test 80 1 "$BIN/gpu_collectives" --seconds 60
+part wrap 30 1 "$BIN/gpu_collectives" --seconds 20 --epoch 0xfffffff0 sums copies
+part many 30 1 "$BIN/gpu_collectives" --seconds 20 --ranks 4 sums copies
+part blocks 20 2 "$BIN/gpu_copy_blocks"
+part bench 110 2 python3 tests/gpu/bench_collectives.py small large gather
+part sweep 60 2 python3 tests/gpu/bench_collectives.py sweep
+for name in $parts; do
+  [ -e "$OUT/collectives-$name.log" ] || continue
+  echo "---- $name"
+  case $name in
+    bench | sweep) grep -E "VERIFY|rank [01]:|failed|Error" "$OUT/collectives-$name.log" | tail -n 12
+      tail -n 45 "$OUT/collectives-$name.log" | cut -c 1-330 ;;
+    *) tail -n "${PART_LINES:-28}" "$OUT/collectives-$name.log" | cut -c 1-240 ;;
+  esac
+done
+printf -- '----\n%s' "$summary"
+exit $failed
