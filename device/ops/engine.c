@@ -15,7 +15,7 @@
  * host memory that the stream sets to 1 at the beginning and to 0 at the end. The thread changes 1 to 2; a word that stays 2 for the
  * communicator's bound belongs to one operation that is late (any later one would have written 1 or 0). Then the thread records the
  * error, sets the late flags itself, and goes on until the stream is through: it delivers garbage and the host knows.
- * Called by collectives.c. Threading: as ops.h says; the watchdog reads the engine's constant fields and `busy`.
+ * Called by collectives.c. Threading: as ops.h says; the watchdog reads the engine's constant fields, `busy` and `stop`.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -52,10 +52,8 @@ struct braid_engine {
     void *pushed[BRAID_ENGINE_PIECES];
     void *watch_stream;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
     bool started;
-    bool stop; /* under lock */
+    _Atomic bool stop;
 };
 
 /* A batch of stream memory operations that is being filled. */
@@ -283,34 +281,15 @@ static void *watch(void *argument)
     struct braid_engine *e = argument;
     uint64_t since_ns = 0;
 
-    pthread_mutex_lock(&e->lock);
-    while (!e->stop) {
-        struct timespec until;
-
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += (long)TICK_NS;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        pthread_cond_timedwait(&e->wake, &e->lock, &until);
-        pthread_mutex_unlock(&e->lock);
+    while (!atomic_load_explicit(&e->stop, memory_order_relaxed)) {
+        braid_sleep_ns(TICK_NS);
         look(e, &since_ns);
-        pthread_mutex_lock(&e->lock);
     }
-    pthread_mutex_unlock(&e->lock);
     return NULL;
 }
 
 static int start_watchdog(struct braid_engine *e)
 {
-    pthread_condattr_t attributes;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&e->lock, NULL);
     if (pthread_create(&e->thread, NULL, watch, e) != 0) {
         BRAID_WARN("the thread that bounds copy engines' waits cannot be started");
         return -EAGAIN;
@@ -383,13 +362,8 @@ void braid_engine_destroy(struct braid_engine *e)
         return;
     cuda = e->ops->cuda;
     if (e->started) {
-        pthread_mutex_lock(&e->lock);
-        e->stop = true;
-        pthread_cond_signal(&e->wake);
-        pthread_mutex_unlock(&e->lock);
+        atomic_store_explicit(&e->stop, true, memory_order_relaxed);
         pthread_join(e->thread, NULL);
-        pthread_cond_destroy(&e->wake);
-        pthread_mutex_destroy(&e->lock);
     }
     for (uint32_t i = 0; i < SIDE_STREAMS; i++) {
         if (e->side[i] != NULL)
