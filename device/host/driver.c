@@ -59,6 +59,7 @@ static const struct braid_dl_symbol symbols[] = {
     NEED(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor),
     NEED(launch, cuLaunchKernel),
     OPTION(function_load, cuFuncLoad),
+    OPTION(function_loaded, cuFuncIsLoaded),
     OPTION(loading_mode, cuModuleGetLoadingMode),
 };
 

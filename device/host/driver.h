@@ -124,6 +124,7 @@ struct braid_cuda {
                   unsigned bz, unsigned shared_bytes, void *stream, void **arguments, void **extra);
     /* Optional: NULL in old drivers. */
     int (*function_load)(void *function);
+    int (*function_loaded)(int *loaded, void *function);
     int (*loading_mode)(int *mode);
 };
 

@@ -12,9 +12,12 @@
 static int fit(struct braid_comm *comm, void *function, unsigned threads, size_t shared_bytes)
 {
     const struct braid_cuda *cuda = comm->cuda;
-    int per_sm = 0, result = BRAID_CU_SUCCESS;
+    int per_sm = 0, loaded = 0, result = BRAID_CU_SUCCESS;
 
-    if (cuda->function_load != NULL)
+    if (cuda->function_loaded != NULL &&
+        cuda->function_loaded(&loaded, function) != BRAID_CU_SUCCESS)
+        loaded = 0;
+    if (cuda->function_load != NULL && !loaded) /* not when it is: a stream may be capturing */
         result = cuda->function_load(function);
     if (result == BRAID_CU_SUCCESS)
         result = cuda->occupancy(&per_sm, function, (int)threads, shared_bytes);

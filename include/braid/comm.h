@@ -160,8 +160,8 @@ BRAID_API int braid_comm_sync(struct braid_comm *comm);
  * Can `ctas` CTAs of kernel `function` (a CUfunction or cudaFunction_t: cudaGetFuncBySymbol) of `threads` threads and `shared_bytes`
  * dynamic shared memory be on this rank's SMs all at once? Kernels that wait for peers need that, or they starve the peer that they
  * wait for. 0; -EAGAIN when the launch is beyond this rank's share of the GPU; -EIO after a failure of the communicator; -EINVAL.
- * Loads the kernel if it is still lazily unloaded, because loading it later could wait for a kernel that spins. Not for a stream
- * that is being captured; check before.
+ * Loads the kernel if it is still lazily unloaded, because loading it later could wait for a kernel that spins: call it once before
+ * the first launch, and not first while a stream is being captured.
  */
 BRAID_API int braid_comm_check_launch(struct braid_comm *comm, void *function, unsigned ctas,
                                       unsigned threads, size_t shared_bytes);

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # The device library on GPUs: function, failures, latency. Rows go to $OUT/device.jsonl, logs beside it; the table is last.
-# Usage: run_device.sh [function] [shared] [latency] [sanitizer] [death] [-- CASE ...]; no stage = all. About 2 minutes, at most 3.
+# Usage: run_device.sh [function] [shared] [latency] [sanitizer] [examples] [death] [-- CASE ...]; no stage = all. About 2 minutes, at most 3.
 #   function   every case: ranks on GPUs of their own, or on one GPU under MPS when there is only one
 #   shared     the same with all ranks on GPU 0 under MPS, when there are more GPUs
 #   latency    primitives beside their bare counterparts
 #   sanitizer  compute-sanitizer memcheck and racecheck on small cases, ranks as threads of one process
+#   examples   device/examples, from C++ and from PyTorch
 #   death      ranks that are killed; last, because MPS may not survive it
-# Needs build/dev/bin/gpu_device (cmake --build --preset dev --target gpu_device), which can be built without a GPU.
+# Needs build/dev/bin/{gpu_device,example_*} and build/dev/lib/libbraid.so*, which can be built without a GPU:
+# cmake --build --preset dev --target gpu_device example_01_put_signal example_02_tile_pipeline braid
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export OUT=${OUT:-$PWD/build/gpu-results} NCCL_NVLS_ENABLE=0 CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32
@@ -22,13 +24,13 @@ torch_nccl=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.
 stages="" cases=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    function | shared | latency | sanitizer | death) stages="$stages $1" ;;
+    function | shared | latency | sanitizer | examples | death) stages="$stages $1" ;;
     --) shift; cases=("$@"); break ;;
-    *) sed -n '2,9s/^# //p' "$0"; exit 2 ;;
+    *) sed -n '2,10s/^# //p' "$0"; exit 2 ;;
   esac
   shift
 done
-stages=${stages:-function shared latency sanitizer death}
+stages=${stages:-function shared latency sanitizer examples death}
 failed=0 table=""
 
 # stage NAME BOUND COMMAND...: runs it bounded, keeps its log, adds its last lines to the table.
@@ -68,7 +70,21 @@ sanitize() {
   echo "$((runs - bad)) passed, $bad failed under compute-sanitizer"
   [ $bad = 0 ]
 }
-export -f sanitize
+# device/examples: each says "passed" or "FAILED" itself.
+examples() {
+  local bad=0 runs=0 name
+  for name in example_01_put_signal example_02_tile_pipeline neighbour_sum.py; do
+    case $name in
+      *.py) python3 -c 'import torch' 2>/dev/null || { echo "$name left out: no PyTorch"; continue; }
+        timeout 60 python3 device/examples/03_pytorch_ctypes/$name ;;
+      *) timeout 30 build/dev/bin/$name ;;
+    esac || { echo "$name FAILED"; bad=$((bad + 1)); }
+    runs=$((runs + 1))
+  done
+  echo "$((runs - bad)) passed, $bad failed of the examples"
+  [ $bad = 0 ]
+}
+export -f sanitize examples
 export program
 
 for name in $stages; do
@@ -77,6 +93,7 @@ for name in $stages; do
     shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 100 tests/gpu/with_mps $program "${cases[@]}" ;;
     latency) stage latency 40 tests/gpu/with_mps $program --latency --rows "$OUT/device.jsonl" ;;
     sanitizer) stage sanitizer 75 bash -c sanitize ;;
+    examples) stage examples 90 tests/gpu/with_mps bash -c examples ;;
     death) stage death 30 tests/gpu/with_mps $program --death ;;
   esac
 done
