@@ -26,11 +26,14 @@ static const struct braid_param_row rows[BRAID_P_COUNT] = {
 
 struct value {
     int64_t number;
-    char *text; /* of a STR row; owned */
+    const char *text; /* of a STR row; a default or in `texts` */
     enum braid_param_source source;
 };
 
 static struct value values[BRAID_P_COUNT];
+/* Texts from the environment. Static, so that unloading the library leaves nothing behind and a late reader finds them. */
+static char texts[32768];
+static size_t texts_used;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t reload_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Set while the table is being filled: a warning logged from there must not start filling it again. */
@@ -76,10 +79,17 @@ static void warn_bad(const struct braid_param_row *row, const char *name, const 
                    (long long)row->max, row->default_text);
 }
 
-static void set_text(struct value *value, const char *text)
+/* A copy of `text` in `texts`, or NULL when they are full. */
+static const char *keep_text(const char *text)
 {
-    free(value->text);
-    value->text = strdup(text);
+    size_t bytes = strlen(text) + 1;
+    char *copy = texts + texts_used;
+
+    if (bytes > sizeof(texts) - texts_used)
+        return NULL;
+    memcpy(copy, text, bytes);
+    texts_used += bytes;
+    return copy;
 }
 
 /* Takes variable `name` into the row's value; returns whether it did. */
@@ -92,7 +102,13 @@ static bool take(const struct braid_param_row *row, struct value *value, const c
     if (text == NULL || text[0] == '\0')
         return false;
     if (row->type == BRAID_PARAM_STR) {
-        set_text(value, text);
+        const char *copy = keep_text(text);
+
+        if (copy == NULL) {
+            BRAID_WARN("%s is too long (%zu bytes); using the default", name, strlen(text));
+            return false;
+        }
+        value->text = copy;
     } else {
         if (parse_number(row, text, &number) != 0) {
             warn_bad(row, name, text);
@@ -108,7 +124,7 @@ static void load_row(const struct braid_param_row *row, struct value *value)
 {
     value->source = BRAID_PARAM_DEFAULT;
     if (row->type == BRAID_PARAM_STR)
-        set_text(value, row->default_text);
+        value->text = row->default_text;
     else if (parse_number(row, row->default_text, &value->number) != 0)
         abort(); /* a wrong row in params.def; the unit test loads every row */
     if (!take(row, value, row->name, BRAID_PARAM_BRAID))
@@ -169,6 +185,7 @@ static void warn_unknown(const char *entry)
 static void load(void)
 {
     loading = true;
+    texts_used = 0;
     for (int id = 0; id < BRAID_P_COUNT; id++)
         load_row(&rows[id], &values[id]);
     for (char **entry = environ; entry && *entry; entry++)
@@ -268,13 +285,4 @@ void braid_param_launch(struct braid_launch *launch)
     snprintf(launch->host, sizeof(launch->host), "%s", host ? host : "");
     if (launch->rank < 0 || launch->rank >= launch->ranks)
         launch->ranks = 0;
-}
-
-/* A plugin is unloaded and loaded again within one process: what it allocated goes with it. */
-__attribute__((destructor(101))) static void forget(void)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-        free(values[i].text);
-        values[i].text = NULL;
-    }
 }
