@@ -42,6 +42,11 @@ ncclResult_t braid_abi_devices(int *ndev)
     return braid_abi_result(braid_net_device_count(ndev));
 }
 
+ncclResult_t braid_abi_make_vdevice(int *dev, const int *devs, int count)
+{
+    return braid_abi_result(braid_net_make_vdevice(devs, count, dev));
+}
+
 ncclResult_t braid_abi_listen(int dev, void *handle, void **listen_comm)
 {
     return braid_abi_result(braid_net_listen(dev, handle, (struct braid_listen **)listen_comm));

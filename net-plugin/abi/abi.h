@@ -21,6 +21,7 @@ ncclResult_t braid_abi_result(int err);
 ncclResult_t braid_abi_init(void **ctx_p, int traffic_class, ncclDebugLogger_t log);
 ncclResult_t braid_abi_finalize(void *ctx);
 ncclResult_t braid_abi_devices(int *ndev);
+ncclResult_t braid_abi_make_vdevice(int *dev, const int *devs, int count);
 ncclResult_t braid_abi_listen(int dev, void *handle, void **listen_comm);
 ncclResult_t braid_abi_listen_ctx(void *ctx, int dev, void *handle, void **listen_comm);
 ncclResult_t braid_abi_connect(void *ctx, int dev, int traffic_class, void *handle,

@@ -43,6 +43,11 @@ static ncclResult_t irecv(void *comm, int n, void **data, size_t *sizes, int *ta
     return braid_abi_irecv(comm, n, data, sizes, tags, mhandles, request);
 }
 
+static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v10_t *props)
+{
+    return braid_abi_make_vdevice(dev, props->devs, props->ndevs);
+}
+
 BRAID_EXPORT ncclNet_v10_t ncclNetPlugin_v10 = {
     .name = BRAID_NET_NAME,
     .init = init,
@@ -61,4 +66,5 @@ BRAID_EXPORT ncclNet_v10_t ncclNetPlugin_v10 = {
     .closeSend = braid_abi_close,
     .closeRecv = braid_abi_close,
     .closeListen = braid_abi_close_listen,
+    .makeVDevice = make_vdevice,
 };

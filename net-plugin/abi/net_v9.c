@@ -30,6 +30,11 @@ static ncclResult_t accept_dev(void *listen_comm, void **recv_comm,
     return braid_abi_accept(listen_comm, recv_comm);
 }
 
+static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v9_t *props)
+{
+    return braid_abi_make_vdevice(dev, props->devs, props->ndevs);
+}
+
 BRAID_EXPORT ncclNet_v9_t ncclNetPlugin_v9 = {
     .name = BRAID_NET_NAME,
     .init = init,
@@ -48,4 +53,5 @@ BRAID_EXPORT ncclNet_v9_t ncclNetPlugin_v9 = {
     .closeSend = braid_abi_close,
     .closeRecv = braid_abi_close,
     .closeListen = braid_abi_close_listen,
+    .makeVDevice = make_vdevice,
 };

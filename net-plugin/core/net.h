@@ -32,6 +32,8 @@ int braid_net_finalize(void *ctx);
 
 int braid_net_device_count(int *count_p);
 int braid_net_device_props(int dev, struct braid_device_props *props);
+/* Makes one device of several (NCCL's NIC fusion), or finds the one made before. Once a process, during init. */
+int braid_net_make_vdevice(const int *devs, int count, int *dev_p);
 
 /* `handle` has 128 bytes. */
 int braid_net_listen(int dev, void *handle, struct braid_listen **listen_p);

@@ -37,6 +37,7 @@ static struct {
     const struct braid_transport *active[MAX_TRANSPORTS];
     unsigned active_count;
     struct braid_device_props devices[MAX_DEVICES]; /* NCCL's; answered for even after finalize */
+    int first_of[MAX_DEVICES];                      /* the first transport's number of each */
     int devices_count;
     struct braid_netif netifs[BRAID_NETIF_MAX];
     int netifs_count;
@@ -90,8 +91,10 @@ static void start_transports(void)
     }
     plugin.devices_count =
         plugin.active_count > 0 ? MIN(plugin.active[0]->device_count(), MAX_DEVICES) : 0;
-    for (int i = 0; i < plugin.devices_count; i++)
+    for (int i = 0; i < plugin.devices_count; i++) {
+        plugin.first_of[i] = i;
         plugin.active[0]->device_props(i, &plugin.devices[i]);
+    }
 }
 
 static int start(void)
@@ -191,7 +194,7 @@ const struct braid_transport *braid_plugin_transport(int dev, unsigned i, int *t
 {
     if (i >= plugin.active_count)
         return NULL;
-    *tdev_p = i == 0 ? dev : dev % plugin.active[i]->device_count();
+    *tdev_p = i == 0 ? plugin.first_of[dev] : dev % plugin.active[i]->device_count();
     return plugin.active[i];
 }
 
@@ -240,4 +243,45 @@ int braid_plugin_traffic_class(void *ctx)
             traffic_class = c->traffic_class;
     pthread_mutex_unlock(&plugin.lock);
     return traffic_class;
+}
+
+/* The virtual device of exactly these, if it was made before; NCCL asks again for each communicator. */
+static int find_vdevice(const int *devs, int count)
+{
+    for (int i = 0; i < plugin.devices_count; i++) {
+        const struct braid_device_props *device = &plugin.devices[i];
+        int same = 0;
+        while (device->ndevs == count && same < count && device->devs[same] == devs[same])
+            same++;
+        if (same == count)
+            return i;
+    }
+    return -1;
+}
+
+int braid_net_make_vdevice(const int *devs, int count, int *dev_p)
+{
+    struct braid_device_props *device = &plugin.devices[plugin.devices_count];
+    int tdev;
+
+    if (count < 1 || count > BRAID_VDEV_MAX || plugin.devices_count == 0)
+        return -EINVAL;
+    for (int i = 0; i < count; i++)
+        if (devs[i] < 0 || devs[i] >= plugin.devices_count || plugin.devices[devs[i]].ndevs != 1)
+            return -EINVAL;
+    *dev_p = find_vdevice(devs, count);
+    if (*dev_p >= 0)
+        return 0;
+    if (plugin.devices_count == MAX_DEVICES)
+        return -ENOSPC;
+    tdev = plugin.active[0]->device_fuse(devs, count);
+    if (tdev < 0 && tdev != -EOPNOTSUPP)
+        return tdev;
+    plugin.first_of[plugin.devices_count] = tdev < 0 ? devs[0] : tdev;
+    plugin.active[0]->device_props(plugin.first_of[plugin.devices_count], device);
+    device->ndevs = count;
+    for (int i = 0; i < count; i++)
+        device->devs[i] = devs[i];
+    *dev_p = plugin.devices_count++;
+    return 0;
 }

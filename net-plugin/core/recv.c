@@ -210,6 +210,19 @@ int braid_conn_landed(struct braid_lane *lane, uint32_t number, uint32_t chunk)
     return 0;
 }
 
+int braid_conn_landed_short(struct braid_lane *lane, uint32_t low, uint32_t mask, uint32_t chunk)
+{
+    struct braid_conn *conn = lane->conn;
+    uint64_t number;
+
+    if (conn->sender)
+        return -EPROTO;
+    number = atomic_load_explicit(&slot_of(conn->rx, low)->number, memory_order_acquire);
+    if (number == 0 || (((uint32_t)number - 1) & mask) != low)
+        return -EPROTO;
+    return braid_conn_landed(lane, (uint32_t)number - 1, chunk);
+}
+
 /* -- what the sender is told --------------------------------------------------------------------------------------------- */
 
 static int tell_mr(struct braid_conn *conn, struct braid_lane *lane, const struct braid_mr *mr)

@@ -158,6 +158,11 @@ struct braid_transport {
     void (*fini)(void);
     int (*device_count)(void);
     int (*device_props)(int dev, struct braid_device_props *props);
+    /*
+     * Makes a virtual device of `count` of its devices and returns its number, which is the next one (or that of an equal one made
+     * before). -EOPNOTSUPP: core then lets the first of them stand for all.
+     */
+    int (*device_fuse)(const int *devs, int count);
 
     /* -- connection --------------------------------------------------------------------------------------------------- */
 
@@ -287,6 +292,8 @@ int braid_conn_land(struct braid_lane *lane, const struct braid_rec *rec,
  * writing lanes may report it without braid_conn_land(). 0, or -EPROTO as above.
  */
 int braid_conn_landed(struct braid_lane *lane, uint32_t sub, uint32_t chunk);
+/* The same for a sub of which a lane knows only the bits in `mask` (a low-bit mask, at least BRAID_SUBS - 1). */
+int braid_conn_landed_short(struct braid_lane *lane, uint32_t sub, uint32_t mask, uint32_t chunk);
 
 /*
  * The next chunk for this lane, from whichever message is at the head: 0 and *put, or -EAGAIN. Lanes that are free take the next
@@ -322,6 +329,7 @@ int braid_no_init(void);
 void braid_no_fini(void);
 int braid_no_device_count(void);
 int braid_no_device_props(int dev, struct braid_device_props *props);
+int braid_no_device_fuse(const int *devs, int count);
 int braid_no_mr_describe(struct braid_conn *conn, const struct braid_mr *mr, void *blob,
                          size_t cap); /* 0 */
 int braid_no_mr_learn(struct braid_conn *conn, uint32_t id, const void *blob, size_t bytes);

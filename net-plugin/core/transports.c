@@ -1,10 +1,11 @@
 /* The list of transports and the stubs for operations that a transport lacks; see transport.h. */
 #include "net-plugin/core/transport.h"
 
-/* Each room's table; rooms see core, core sees nothing of them but this name. */
-extern const struct braid_transport braid_socket_transport;
+/* Each room's table; rooms see core, core sees nothing of them but these names. */
+extern const struct braid_transport braid_verbs_transport, braid_socket_transport;
 
 const struct braid_transport *const braid_transports[] = {
+    &braid_verbs_transport,
     &braid_socket_transport,
     NULL,
 };
@@ -24,6 +25,11 @@ int braid_no_device_count(void)
 }
 
 int braid_no_device_props(int dev, struct braid_device_props *props)
+{
+    return -EOPNOTSUPP;
+}
+
+int braid_no_device_fuse(const int *devs, int count)
 {
     return -EOPNOTSUPP;
 }

@@ -167,6 +167,7 @@ const struct braid_transport braid_socket_transport = {
     .fini = braid_io_stop,
     .device_count = socket_device_count,
     .device_props = socket_device_props,
+    .device_fuse = braid_no_device_fuse,
     .offer = socket_offer,
     .agree = socket_agree,
     .attach = socket_attach,

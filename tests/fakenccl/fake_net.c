@@ -223,6 +223,26 @@ int fake_net_properties(const struct fake_net *net, int dev, struct fake_props *
     return result;
 }
 
+#define CASE_FUSE(v)                                                                               \
+    case v: {                                                                                      \
+        ncclNetVDeviceProps_v##v##_t p = {.ndevs = count};                                         \
+        for (int i = 0; i < count; i++)                                                            \
+            p.devs[i] = first + i;                                                                 \
+        enter("makeVDevice");                                                                      \
+        return leave((int)TABLE(v)->makeVDevice(dev, &p));                                         \
+    }
+
+int fake_net_make_vdevice(const struct fake_net *net, int first, int count, int *dev)
+{
+    switch (net->version) {
+        CASE_FUSE(9)
+        CASE_FUSE(10)
+        CASE_FUSE(11)
+        CASE_FUSE(12)
+    }
+    return ncclInternalError;
+}
+
 int fake_net_listen(const struct fake_net *net, void *ctx, int dev, void *handle, void **comm)
 {
     switch (net->version) {

@@ -77,6 +77,8 @@ int fake_net_init(const struct fake_net *net, void **ctx);
 int fake_net_finalize(const struct fake_net *net, void *ctx);
 int fake_net_devices(const struct fake_net *net, int *count);
 int fake_net_properties(const struct fake_net *net, int dev, struct fake_props *props);
+/* One virtual device of `count` devices from `first` on; v9 and later. */
+int fake_net_make_vdevice(const struct fake_net *net, int first, int count, int *dev);
 int fake_net_listen(const struct fake_net *net, void *ctx, int dev, void *handle, void **comm);
 int fake_net_connect(const struct fake_net *net, void *ctx, int dev, void *handle, void **comm);
 int fake_net_accept(const struct fake_net *net, void *listener, void **comm);

@@ -87,6 +87,19 @@ static void set_note(void *note)
     fake_note = note;
 }
 
+static void set_env(const struct fake_options *options, int rank)
+{
+    for (int i = 0; i < options->env_count; i++) {
+        char name[256];
+        const char *text = strchr(options->env[i], ':') + 1;
+        const char *value = strchr(text, '=') + 1;
+
+        snprintf(name, sizeof(name), "%.*s", (int)(value - text - 1), text);
+        if (atoi(options->env[i]) == rank)
+            setenv(name, value, 1);
+    }
+}
+
 static void child_main(const struct fake_options *options, struct fake_board *board, int rank,
                        fake_rank_main run, void *arg)
 {
@@ -95,6 +108,8 @@ static void child_main(const struct fake_options *options, struct fake_board *bo
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     r->rank = rank;
     r->options = options;
+    r->device = options->device;
+    set_env(options, rank);
     r->board = board;
     snprintf(fake_log_prefix, sizeof(fake_log_prefix), "[rank %d] ", rank);
     fake_worker_start(&r->service, "fake service");
@@ -240,10 +255,13 @@ void fake_rank_load(struct fake_rank *r)
         fake_die(r, "cannot open the plugin: %s", why);
     fake_must(r, fake_net_init(&r->net, &r->ctx), "init");
     fake_must(r, fake_net_devices(&r->net, &devices), "devices");
-    if (devices <= r->options->device)
-        fake_skip(r, "%s has %d devices, device %d was asked for", r->net.name, devices,
-                  r->options->device);
-    fake_must(r, fake_net_properties(&r->net, r->options->device, &r->props), "getProperties");
+    if (devices <= r->device)
+        fake_skip(r, "%s has %d devices, device %d was asked for", r->net.name, devices, r->device);
+    r->device = r->options->device;
+    if (r->options->fuse > 1 && r->net.version >= 9)
+        fake_must(r, fake_net_make_vdevice(&r->net, r->device, r->options->fuse, &r->device),
+                  "makeVDevice");
+    fake_must(r, fake_net_properties(&r->net, r->device, &r->props), "getProperties");
     if (!r->props.name || r->props.max_recvs < 1 || r->props.max_comms < 1)
         fake_die(r, "getProperties: name '%s', maxRecvs %d, maxComms %d",
                  r->props.name ? r->props.name : "(null)", r->props.max_recvs, r->props.max_comms);
@@ -287,8 +305,7 @@ void fake_listen_and_post(struct fake_conn *c)
     struct fake_rank *r = c->r;
     struct board_handle *slot = &r->board->handles[r->rank][c->peer][c->channel];
 
-    fake_must(r, fake_net_listen(&r->net, c->ctx, r->options->device, c->handle, &c->listener),
-              "listen");
+    fake_must(r, fake_net_listen(&r->net, c->ctx, r->device, c->handle, &c->listener), "listen");
     if (!c->listener)
         fake_die(r, "listen for rank %d returned success and no listen comm", c->peer);
     memcpy(slot->bytes, c->handle, FAKE_HANDLE_BYTES);
@@ -317,7 +334,7 @@ static void advance(struct fake_conn *c)
 
     if (c->sends) {
         if (fake_fetch_handle(c))
-            fake_must(r, fake_net_connect(&r->net, c->ctx, r->options->device, c->handle, &c->comm),
+            fake_must(r, fake_net_connect(&r->net, c->ctx, r->device, c->handle, &c->comm),
                       "connect");
         return;
     }

@@ -17,6 +17,8 @@
 #define FAKE_MAX_RANKS    16
 #define FAKE_MAX_CHANNELS 8
 
+#define FAKE_MAX_ENV 32
+
 struct fake_options {
     const char *plugin;
     int version; /* 0: the newest that the plugin has */
@@ -29,6 +31,10 @@ struct fake_options {
     size_t max_bytes; /* the largest message of a sweep */
     unsigned timeout_s;
     unsigned seed;
+    const char
+        *env[FAKE_MAX_ENV]; /* "RANK:NAME=VALUE", set in that rank before the plugin is loaded */
+    int env_count;
+    int fuse;            /* makeVDevice of this many devices, from `device` on; 0 or 1: none */
     bool oob;            /* isend, irecv and test from the user's thread, sizes NULL */
     bool no_sizes;       /* sizes NULL in test */
     bool keep_order;     /* never run a tag ahead of its group */
@@ -41,6 +47,7 @@ struct fake_board;
 struct fake_rank {
     int rank;
     const struct fake_options *options;
+    int device; /* options->device, or the virtual one made by --fuse */
     struct fake_board *board;
     struct fake_net net;
     struct fake_props props;

@@ -26,28 +26,31 @@ struct request {
 
 static void print_help(void)
 {
-    printf("Usage: fakenccl --plugin PATH|NAME [options]\n"
-           "  --plugin P       library, or NAME for libnccl-net-NAME.so, as NCCL_NET_PLUGIN\n"
-           "  --version V      6..12, newest (default), or all: every version that it exports\n"
-           "  --scenario LIST  names separated by commas, or all (default)\n"
-           "  --except LIST    names to leave out of all\n"
-           "  --ranks N        2..16 (default 4); some scenarios need exactly two\n"
-           "  --channels N     connections for each pair and direction (default 1)\n"
-           "  --depth N        receives posted ahead, up to 32 (default: the scenario's)\n"
-           "  --group N        receives in a group (default: what the plugin allows)\n"
-           "  --iterations N   multiplies the messages of a scenario (default 1)\n"
-           "  --max-bytes B    largest message (default 16M; K, M, G are known)\n"
-           "  --device N       device of the plugin (default 0)\n"
-           "  --timeout S      bound of every single wait (default 30)\n"
-           "  --seed N         other contents and sizes\n"
-           "  --no-sizes       give test no place for the sizes, for plugins that never fill it\n"
-           "  --close-together all ranks are done before one closes; without it a rank closes at "
-           "once,\n"
-           "                   as NCCL does, and its peers' last requests must still end well\n"
-           "  --keep-order     never run a tag ahead of its group\n"
-           "  --log LEVEL      what the plugin may print: none, warn (default), info\n"
-           "  --verbose        say what is going on\n\n"
-           "Scenarios:\n");
+    printf(
+        "Usage: fakenccl --plugin PATH|NAME [options]\n"
+        "  --plugin P       library, or NAME for libnccl-net-NAME.so, as NCCL_NET_PLUGIN\n"
+        "  --version V      6..12, newest (default), or all: every version that it exports\n"
+        "  --scenario LIST  names separated by commas, or all (default)\n"
+        "  --except LIST    names to leave out of all\n"
+        "  --ranks N        2..16 (default 4); some scenarios need exactly two\n"
+        "  --channels N     connections for each pair and direction (default 1)\n"
+        "  --depth N        receives posted ahead, up to 32 (default: the scenario's)\n"
+        "  --group N        receives in a group (default: what the plugin allows)\n"
+        "  --iterations N   multiplies the messages of a scenario (default 1)\n"
+        "  --max-bytes B    largest message (default 16M; K, M, G are known)\n"
+        "  --device N       device of the plugin (default 0)\n"
+        "  --env R:NAME=V   set a variable in rank R before it loads the plugin; may be repeated\n"
+        "  --fuse N         makeVDevice of N devices, from --device on (v9 and later)\n"
+        "  --timeout S      bound of every single wait (default 30)\n"
+        "  --seed N         other contents and sizes\n"
+        "  --no-sizes       give test no place for the sizes, for plugins that never fill it\n"
+        "  --close-together all ranks are done before one closes; without it a rank closes at "
+        "once,\n"
+        "                   as NCCL does, and its peers' last requests must still end well\n"
+        "  --keep-order     never run a tag ahead of its group\n"
+        "  --log LEVEL      what the plugin may print: none, warn (default), info\n"
+        "  --verbose        say what is going on\n\n"
+        "Scenarios:\n");
     for (size_t t = 0; t < FAKE_COUNT(tables); t++)
         for (size_t i = 0; i < tables[t]->count; i++)
             printf("  %-18s %s%s\n", tables[t]->list[i].name, tables[t]->list[i].help,
@@ -99,7 +102,26 @@ static void set_log(const char *text)
     usage("log level", text);
 }
 
-enum { OPT_EXCEPT = 256, OPT_KEEP, OPT_NO_SIZES, OPT_TOGETHER, OPT_VERBOSE, OPT_LOG, OPT_HELP };
+static void add_env(struct fake_options *o, const char *text)
+{
+    const char *colon = strchr(text, ':');
+
+    if (colon == NULL || strchr(colon, '=') == NULL || o->env_count == FAKE_MAX_ENV)
+        usage("rank's variable", text);
+    o->env[o->env_count++] = text;
+}
+
+enum {
+    OPT_ENV = 200,
+    OPT_FUSE,
+    OPT_EXCEPT = 256,
+    OPT_KEEP,
+    OPT_NO_SIZES,
+    OPT_TOGETHER,
+    OPT_VERBOSE,
+    OPT_LOG,
+    OPT_HELP
+};
 
 static const struct option long_options[] = {{"plugin", 1, NULL, 'p'},
                                              {"version", 1, NULL, 'v'},
@@ -114,6 +136,8 @@ static const struct option long_options[] = {{"plugin", 1, NULL, 'p'},
                                              {"device", 1, NULL, 'D'},
                                              {"timeout", 1, NULL, 't'},
                                              {"seed", 1, NULL, 'S'},
+                                             {"env", 1, NULL, OPT_ENV},
+                                             {"fuse", 1, NULL, OPT_FUSE},
                                              {"log", 1, NULL, OPT_LOG},
                                              {"except", 1, NULL, OPT_EXCEPT},
                                              {"keep-order", 0, NULL, OPT_KEEP},
@@ -140,6 +164,8 @@ static void set_option(struct request *q, int opt, const char *value)
     case 'D': o->device = (int)number("device", value, 0, 1000); break;
     case 't': o->timeout_s = (unsigned)number("timeout", value, 1, 86400); break;
     case 'S': o->seed = (unsigned)number("seed", value, 0, 1L << 31); break;
+    case OPT_ENV: add_env(o, value); break;
+    case OPT_FUSE: o->fuse = (int)number("fuse", value, 0, 8); break;
     case OPT_EXCEPT: q->except = value; break;
     case OPT_KEEP: o->keep_order = true; break;
     case OPT_TOGETHER: o->close_together = true; break;

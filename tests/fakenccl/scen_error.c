@@ -371,7 +371,7 @@ static void dead_handle_job(void *arg)
         fake_sleep_ms(1);
     fake_sleep_ms(50);
     while (result == 0 && !c->comm) {
-        result = fake_net_connect(&c->r->net, c->ctx, c->r->options->device, c->handle, &c->comm);
+        result = fake_net_connect(&c->r->net, c->ctx, c->r->device, c->handle, &c->comm);
         if (fake_late(c->r, start))
             fake_die(c->r, "connect to a dead rank gave no error in %u s",
                      c->r->options->timeout_s);

@@ -78,9 +78,8 @@ static void ask_after_finalize(struct fake_rank *r)
     int devices = 0;
 
     fake_must(r, fake_net_devices(&r->net, &devices), "devices after finalize");
-    fake_must(r, fake_net_properties(&r->net, r->options->device, &props),
-              "getProperties after finalize");
-    if (fake_net_listen(&r->net, r->ctx, r->options->device, handle, &listener) == 0 && listener)
+    fake_must(r, fake_net_properties(&r->net, r->device, &props), "getProperties after finalize");
+    if (fake_net_listen(&r->net, r->ctx, r->device, handle, &listener) == 0 && listener)
         fake_must(r, fake_net_close_listen(&r->net, listener), "closeListen after finalize");
     (void)fake_net_finalize(&r->net, NULL);
 }
@@ -122,8 +121,7 @@ static void listen_main(struct fake_rank *r, void *arg)
         void *comm = NULL;
 
         memset(handle, 0, sizeof(handle));
-        fake_must(r, fake_net_listen(&r->net, r->ctx, r->options->device, handle, &listener),
-                  "listen");
+        fake_must(r, fake_net_listen(&r->net, r->ctx, r->device, handle, &listener), "listen");
         fake_must(r, fake_net_accept(&r->net, listener, &comm), "accept before any connect");
         if (comm)
             fake_die(r, "accept returned a comm although nobody connected");

@@ -1,5 +1,5 @@
 /*
- * Work counted by the fake library. At exit each process appends one JSON line to the file that BRAID_FAKEVERBS_STATS
+ * Work counted by the fake library. At exit each process appends one JSON line to the file that FAKEVERBS_STATS
  * names; a test in the same process reads single counters by name.
  */
 #include "fabric.h"
@@ -56,7 +56,7 @@ int64_t fakeverbs_counter(const char *name)
 /* Called while the fabric is still mapped. */
 void fv_counters_write(void)
 {
-    const char *path = getenv("BRAID_FAKEVERBS_STATS");
+    const char *path = getenv("FAKEVERBS_STATS");
     char line[1024];
     int used;
     FILE *file;

@@ -34,6 +34,9 @@ static pthread_rwlock_t local_lock = PTHREAD_RWLOCK_INITIALIZER;
 static _Atomic int64_t pending; /* sends posted and not executed, in this process */
 static _Atomic int64_t sends_posted, sends_completed;
 static _Atomic uint64_t random_state;
+static pid_t worker_pid;
+
+static void progress(void);
 
 static uint64_t now_ns(void)
 {
@@ -55,11 +58,45 @@ static uint64_t random_next(void)
     return x ^ (x >> 31);
 }
 
+/*
+ * With random order sends are carried out later, so someone must do it when the process does not poll: a NIC would.
+ */
+static pthread_t worker;
+static atomic_bool worker_runs;
+
+static void *worker_main(void *arg)
+{
+    (void)arg;
+    while (atomic_load(&worker_runs)) {
+        progress();
+        usleep(300);
+    }
+    return NULL;
+}
+
+__attribute__((destructor)) static void worker_stop(void)
+{
+    if (worker_pid == getpid() && atomic_exchange(&worker_runs, false))
+        pthread_join(worker, NULL);
+}
+
+/* Caller holds local_lock. A forked child starts its own. */
+static void worker_start(void)
+{
+    if (!fv_script_get()->random_order || worker_pid == getpid())
+        return;
+    worker_pid = getpid();
+    atomic_store(&worker_runs, true);
+    if (pthread_create(&worker, NULL, worker_main, NULL) != 0)
+        abort();
+}
+
 void fv_engine_add(struct fv_qp *qp)
 {
     pthread_rwlock_wrlock(&local_lock);
     local_qps[qp->index] = qp;
     local_numbers[local_count++] = qp->index;
+    worker_start();
     pthread_rwlock_unlock(&local_lock);
 }
 

@@ -1,6 +1,6 @@
 /*
  * Maps the shared file of the fabric, enters this process and its scripted devices, and sends asynchronous events.
- * The file is BRAID_FAKEVERBS_FABRIC, or one a process group in /dev/shm. The last process that leaves removes it.
+ * The file is FAKEVERBS_FABRIC, or one a process group in /dev/shm. The last process that leaves removes it.
  */
 #include "fabric.h"
 
@@ -113,7 +113,7 @@ static void enter_devices(struct fv_fabric *f, const struct fv_script *script)
 
 struct fv_fabric *fv_fabric_get(void)
 {
-    const char *path = getenv("BRAID_FAKEVERBS_FABRIC");
+    const char *path = getenv("FAKEVERBS_FABRIC");
     const struct fv_script *script = fv_script_get();
 
     pthread_mutex_lock(&map_lock);
@@ -200,7 +200,7 @@ __attribute__((destructor)) static void fabric_leave(void)
         others |= process->used && process_alive(process->pid);
     }
     fv_fabric_unlock(fabric);
-    if (!others && !getenv("BRAID_FAKEVERBS_FABRIC"))
+    if (!others && !getenv("FAKEVERBS_FABRIC"))
         unlink(fabric_path);
     munmap(fabric, sizeof(*fabric));
     fabric = NULL;

@@ -151,7 +151,7 @@ void fv_fabric_set_port(struct fv_fabric *fabric, uint32_t device, uint32_t stat
 
 /* This process's counters. */
 struct fv_counters *fv_counters(void);
-/* Appends them to the file of BRAID_FAKEVERBS_STATS, if that is set. */
+/* Appends them to the file of FAKEVERBS_STATS, if that is set. */
 void fv_counters_write(void);
 #define FV_COUNT(member, n)                                                                        \
     atomic_fetch_add_explicit(&fv_counters()->member, (n), memory_order_relaxed)

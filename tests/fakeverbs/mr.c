@@ -88,11 +88,14 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
                                  int fd, int access)
 {
     (void)offset;
-    (void)fd;
     if (fv_call_fails(__func__))
         return NULL;
     if (fv_fabric_get()->devices[((struct fv_context *)pd->context)->device].flags & FV_NO_DMABUF) {
         errno = EOPNOTSUPP;
+        return NULL;
+    }
+    if (fd < 0) {
+        errno = EBADF;
         return NULL;
     }
     return region_create(pd, (void *)(uintptr_t)iova, length, iova, (unsigned)access);

@@ -1,6 +1,6 @@
 /*
  * Parser of the script and the rules about failing calls. One line, one statement; `%n` in a line is replaced by the
- * number of the node (BRAID_FAKEVERBS_NODE), so that one script serves every process of a test.
+ * number of the node (FAKEVERBS_NODE), so that one script serves every process of a test.
  */
 #include "script.h"
 
@@ -135,7 +135,9 @@ static void device_key(struct fv_device_state *device, const char *key, const ch
     else if (strcmp(key, "path") == 0)
         snprintf(device->path, sizeof(device->path), "%s", value);
     else if (strcmp(key, "without") == 0)
-        device->flags |= strcmp(value, "dmabuf") == 0 ? FV_NO_DMABUF : FV_NO_RELAXED;
+        device->flags |= FV_NO_RELAXED;
+    else if (strcmp(key, "with") == 0)
+        device->flags &= ~FV_NO_DMABUF;
     else if (!device_number(device, key, strtoull(value, NULL, 0)))
         mistake(line, "unknown key");
 }
@@ -165,6 +167,7 @@ static struct fv_device_state *device_add(struct fv_script *s, const char *name,
     device->max_mr = FV_MAX_MRS;
     device->max_sge = 16;
     device->atomics = 1;
+    device->flags = FV_NO_DMABUF;
     return device;
 }
 
@@ -281,8 +284,8 @@ static void parse_file(struct fv_script *s, FILE *file)
 
 static void script_load(void)
 {
-    const char *path = getenv("BRAID_FAKEVERBS_SCRIPT");
-    const char *node = getenv("BRAID_FAKEVERBS_NODE");
+    const char *path = getenv("FAKEVERBS_SCRIPT");
+    const char *node = getenv("FAKEVERBS_NODE");
     FILE *file = path && *path ? fopen(path, "re")
                                : fmemopen((void *)builtin_script, sizeof(builtin_script) - 1, "r");
 

@@ -1,6 +1,6 @@
 /*
  * The script of a fake verbs library: what devices there are and what goes wrong when. README.md has the grammar.
- * Read once a process from BRAID_FAKEVERBS_SCRIPT (a file), or the built-in one with two RoCE devices.
+ * Read once a process from FAKEVERBS_SCRIPT (a file), or the built-in one with two RoCE devices.
  */
 #ifndef FAKEVERBS_SCRIPT_H
 #define FAKEVERBS_SCRIPT_H

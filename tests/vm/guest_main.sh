@@ -16,7 +16,7 @@ finish() { echo "$1" > /out/status.new; mv /out/status.new /out/status; sync; bu
 
 (
     set -e
-    . "$BRAID_VM_LIB"
+    . "$VM_GUEST_LIB"
     rails_create "$rails" "$mtu"
 ) > /out/log 2>&1 || { echo "guest: the rails could not be made" >> /out/log; dmesg | tail -n 20 >> /out/log; finish 98; }
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Proves the test bed itself: a ping-pong by the stock tools on each rail, and again with 1 % of loss on rail 0.
 set -e
-. "$BRAID_VM_LIB"
+. "$VM_GUEST_LIB"
 
 pingpong() {
     local rail=$1

@@ -9,18 +9,18 @@
 # .so files are found at the same paths as outside and nothing that the guest writes reaches the host, except
 # what it writes to /out (the folder of -o). Each rail is a veth pair with one Soft-RoCE device an end:
 # rxe0a and rxe0b are the ends of rail 0, rxe1a and rxe1b of rail 1. A command finds lib_guest.sh at
-# $BRAID_VM_LIB (loss, dead rails, counters).
+# $VM_GUEST_LIB (loss, dead rails, counters).
 #
 # Exit status: the command's own; 77 with a reason on the last line where no guest can be had; 99 when the
 # emulator died three times without a result. Only the emulator (TCG) is used: /dev/kvm often opens on build
 # machines and then does not work. Emulated CPUs say nothing about time.
 #
-# Environment: BRAID_VM_CACHE (kernel and initramfs, default ~/.cache/braid/vm), BRAID_VM_KERNEL_DEB (a kernel
+# Environment: VM_CACHE (kernel and initramfs, default ~/.cache/braid/vm), VM_KERNEL_DEB (a kernel
 # package to use instead of the newest that apt knows).
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${BRAID_VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/braid/vm}
+cache=${VM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/braid/vm}
 modules_for_boot="virtio_pci 9pnet_virtio 9p overlay"
 tools_needed="qemu-system-x86_64 busybox depmod modprobe cpio xz rdma tc ibv_devices"
 
@@ -35,8 +35,8 @@ check_host() {
     done
     busybox --list 2>/dev/null | grep -qx switch_root || skip "busybox-static is not installed"
     ldd "$(command -v busybox)" >/dev/null 2>&1 && skip "busybox is not the static one (busybox-static)"
-    [ -f "$cache/ready" ] || [ -n "${BRAID_VM_KERNEL_DEB:-}" ] || [ -n "$(kernel_package)" ] ||
-        skip "apt knows no linux-image-6.12-amd64 (Debian's kernel), and BRAID_VM_KERNEL_DEB is not set"
+    [ -f "$cache/ready" ] || [ -n "${VM_KERNEL_DEB:-}" ] || [ -n "$(kernel_package)" ] ||
+        skip "apt knows no linux-image-6.12-amd64 (Debian's kernel), and VM_KERNEL_DEB is not set"
 }
 
 # The newest 6.12 kernel that apt knows; its name changes with each security update.
@@ -45,7 +45,7 @@ kernel_package() {
 }
 
 unpack_kernel() {
-    local deb=${BRAID_VM_KERNEL_DEB:-}
+    local deb=${VM_KERNEL_DEB:-}
     if [ -z "$deb" ]; then
         local package
         package=$(kernel_package)
@@ -126,7 +126,7 @@ run() {
     out=$(cd "$out" && pwd)
     {
         printf 'rails=%q mtu=%q limit=%q\ncd %q\n' "$rails" "$mtu" "$limit" "$PWD"
-        printf 'export BRAID_VM_LIB=%q\n' "$here/lib_guest.sh"
+        printf 'export VM_GUEST_LIB=%q\n' "$here/lib_guest.sh"
         printf 'command=('; printf '%q ' "$@"; printf ')\n'
     } > "$out/job"
     for attempt in 1 2 3; do

@@ -1,0 +1,548 @@
+/*
+ * A lane: one queue pair. Control records go into the peer's ring by RDMA WRITE and are found there by polling memory, small ones
+ * inline and without any completion on either side; chunks go into the peer's buffers by RDMA WRITE with immediate, which completes
+ * a posted receive there. Work requests gather and leave with one doorbell; only the last of a batch is signaled.
+ * Every function is called by the holder of the lane's lock. Nothing here allocates, and nothing logs but a lane that fails.
+ */
+#include "net-plugin/verbs/conn.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/clock.h"
+#include "common/util.h"
+#include "net-plugin/verbs/verbs.h"
+
+#define RECV_ID        (1ull << 63) /* wr_id of receives; a send's is its position */
+#define POLL_BATCH     16
+#define RECORDS_A_CALL 64
+#define RECV_STEP      64 /* receives are posted again in steps of this size */
+#define CONTROL_RECVS  8  /* of the peer's receives, not taken by chunks */
+#define FENCE_NS       (2000ull * 1000 * 1000)
+#define GOODBYE_NS                                                                                 \
+    (10ull * 1000 * 1000) /* a peer that closed has nothing more for us after this much silence */
+
+static struct verbs_lane *of(struct braid_lane *lane)
+{
+    return (struct verbs_lane *)lane;
+}
+
+/* -- failure ----------------------------------------------------------------------------------------------------------------- */
+
+/* Tells the peer over TCP, which has no other way to hear of it, and core. */
+static int fail(struct verbs_lane *lane, int error, const char *what)
+{
+    if (lane->failed)
+        return error;
+    lane->failed = true;
+    verbs_conn_tell(lane->conn, 'F', what);
+    braid_lane_failed(&lane->base, error, what);
+    return error;
+}
+
+static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
+{
+    char own[64], peer[64], text[512];
+    int error = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR
+                    ? -ETIMEDOUT
+                : wc->status == IBV_WC_WR_FLUSH_ERR ? -ECONNABORTED
+                                                    : -EIO;
+
+    if (lane->failed || lane->flushing)
+        return error;
+    snprintf(text, sizeof(text),
+             "%s on port %s, GID %s to %s: %s (status %d, vendor code 0x%x)%s; %s",
+             wc->wr_id & RECV_ID ? "a receive" : "a send", lane->port->name,
+             braid_gid_text(lane->own_gid.raw, own, sizeof(own)),
+             braid_gid_text(lane->peer_gid.raw, peer, sizeof(peer)),
+             braid_ibv.wc_status_str(wc->status), (int)wc->status, wc->vendor_err,
+             atomic_load(&lane->port->active) ? "" : ", the port is down",
+             verbs_status_advice((int)wc->status, wc->vendor_err));
+    return fail(lane, error, text);
+}
+
+/* -- work requests ------------------------------------------------------------------------------------------------------------ */
+
+static uint32_t room(const struct verbs_lane *lane)
+{
+    return LANE_SENDS - (lane->posted - lane->done);
+}
+
+static int post_batch(struct verbs_lane *lane)
+{
+    struct ibv_send_wr *bad = NULL, *last;
+    uint32_t count = lane->batched;
+    bool chunk = false;
+    int err;
+
+    if (count == 0)
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        lane->batch[i].next = i + 1 < count ? &lane->batch[i + 1] : NULL;
+        chunk |= lane->batch[i].opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
+                 !(ntohl(lane->batch[i].imm_data) & BRAID_VERBS_IMM_CONTROL);
+    }
+    lane->since_signal += count;
+    last = &lane->batch[count - 1];
+    if (chunk || lane->since_signal >= LANE_SIGNAL) {
+        last->send_flags |= IBV_SEND_SIGNALED;
+        lane->since_signal = 0;
+    }
+    lane->batched = 0;
+    err = ibv_post_send(lane->qp, lane->batch, &bad);
+    if (err == 0)
+        return 0;
+    char text[128];
+    snprintf(text, sizeof(text), "posting a send on port %s", lane->port->name);
+    return fail(lane, err > 0 ? -err : err, text);
+}
+
+/* Adds a write of `bytes` at `src` to the batch. The caller has checked room(). */
+static void add_write(struct verbs_lane *lane, const void *src, uint32_t bytes, uint32_t lkey,
+                      uint64_t dst, uint32_t rkey)
+{
+    struct ibv_send_wr *wr = &lane->batch[lane->batched];
+    struct ibv_sge *piece = &lane->pieces[lane->batched];
+
+    lane->batched++;
+    lane->posted++;
+    *piece = (struct ibv_sge){(uintptr_t)src, bytes, lkey};
+    wr->wr_id = lane->posted;
+    wr->sg_list = piece;
+    wr->num_sge = bytes > 0;
+    wr->opcode = IBV_WR_RDMA_WRITE;
+    wr->send_flags = bytes > 0 && bytes <= lane->inline_bytes ? IBV_SEND_INLINE : 0;
+    wr->wr.rdma.remote_addr = dst;
+    wr->wr.rdma.rkey = rkey;
+}
+
+static void with_imm(struct verbs_lane *lane, uint32_t imm)
+{
+    struct ibv_send_wr *wr = &lane->batch[lane->batched - 1];
+
+    wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    wr->imm_data = htonl(imm);
+    lane->imms_out++;
+}
+
+int verbs_lane_post_recvs(struct verbs_lane *lane, uint32_t count)
+{
+    struct ibv_recv_wr *bad = NULL, *last = &lane->recvs[count - 1], *next = last->next;
+    int err;
+
+    last->next = NULL;
+    err = ibv_post_recv(lane->qp, lane->recvs, &bad);
+    last->next = next;
+    if (err != 0)
+        return err > 0 ? -err : err;
+    lane->recvs_posted += count;
+    return 0;
+}
+
+/* -- credit ----------------------------------------------------------------------------------------------------------------------- */
+
+static struct braid_verbs_credit own_credit(struct verbs_lane *lane)
+{
+    return (struct braid_verbs_credit){.ring = lane->rx.consumed, .recvs = lane->recvs_posted};
+}
+
+/* Foreign sums: they may only grow, and by no more than there can be. */
+static int take_credit(struct verbs_lane *lane, struct braid_verbs_credit credit)
+{
+    if ((int32_t)(credit.ring - lane->tx.consumed) > 0) {
+        if (lane->tx.used - credit.ring > BRAID_VERBS_RING_BYTES)
+            return -EPROTO;
+        lane->tx.consumed = credit.ring;
+    }
+    if ((int32_t)(credit.recvs - lane->imms_room) > 0) {
+        if (credit.recvs - lane->imms_out > 65536)
+            return -EPROTO;
+        lane->imms_room = credit.recvs;
+    }
+    return 0;
+}
+
+static int read_credit(struct verbs_lane *lane)
+{
+    uint64_t word = __atomic_load_n((uint64_t *)(void *)&lane->memory->credit_in, __ATOMIC_ACQUIRE);
+    struct braid_verbs_credit credit;
+
+    memcpy(&credit, &word, sizeof(credit));
+    return take_credit(lane, credit);
+}
+
+/* Says what was consumed when no record has said so for half of what there is. */
+static void give_credit(struct verbs_lane *lane)
+{
+    struct braid_verbs_credit credit = own_credit(lane);
+
+    if (credit.ring - lane->told.ring < BRAID_VERBS_RING_BYTES / 2 &&
+        credit.recvs - lane->told.recvs < LANE_RECVS / 2)
+        return;
+    if (room(lane) == 0 || lane->batched == LANE_BATCH)
+        return;
+    lane->memory->credit_out = credit;
+    add_write(lane, &lane->memory->credit_out, sizeof(credit), lane->mr->lkey,
+              lane->peer.credit_addr, lane->peer.rkey);
+    lane->told = credit;
+}
+
+/* -- completions -------------------------------------------------------------------------------------------------------------------- */
+
+/* While other chunks wait the time between two completions is what the lane can do. */
+static void measure(struct verbs_lane *lane, const struct verbs_put *put, uint64_t now)
+{
+    uint64_t heard = atomic_load_explicit(&lane->base.heard_ns, memory_order_relaxed);
+    uint64_t since = MAX(put->posted_ns, heard);
+    uint64_t old = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed), rate;
+
+    if (now <= since || put->put.bytes < 65536)
+        return;
+    rate = put->put.bytes * 1000000000ull / (now - since);
+    atomic_store_explicit(&lane->base.rate_Bps, old == 0 ? rate : old - old / 8 + rate / 8,
+                          memory_order_relaxed);
+}
+
+static void sends_done(struct verbs_lane *lane, uint32_t position)
+{
+    uint64_t now = 0;
+
+    lane->done = position;
+    while (lane->puts_head != lane->puts_tail) {
+        struct verbs_put *put = &lane->puts[lane->puts_head % LANE_PUTS];
+        if ((int32_t)(put->position - position) > 0)
+            break;
+        if (now == 0)
+            now = braid_now_ns();
+        measure(lane, put, now);
+        lane->puts_head++;
+        braid_conn_put_done(&lane->base, &put->put, 0);
+    }
+    if (now != 0)
+        atomic_store_explicit(&lane->base.heard_ns, now, memory_order_relaxed);
+}
+
+static int on_immediate(struct verbs_lane *lane, uint32_t imm, uint32_t bytes)
+{
+    lane->recvs_back++;
+    if (imm & BRAID_VERBS_IMM_CONTROL) {
+        lane->control_imms++;
+        return 0;
+    }
+    lane->chunks_in++;
+    atomic_fetch_add_explicit(&lane->base.landed_bytes, bytes, memory_order_relaxed);
+    return braid_conn_landed_short(&lane->base, imm >> 16, BRAID_VERBS_SUB_MASK, imm >> 8 & 0xff);
+}
+
+static int poll_completions(struct verbs_lane *lane)
+{
+    struct ibv_wc wcs[POLL_BATCH];
+    int count = ibv_poll_cq(lane->cq, POLL_BATCH, wcs), err = 0;
+
+    if (count < 0)
+        return fail(lane, -EIO, "polling the completion queue");
+    for (int i = 0; i < count && err == 0; i++) {
+        if (wcs[i].status != IBV_WC_SUCCESS)
+            return fail_completion(lane, &wcs[i]);
+        if (wcs[i].wr_id & RECV_ID)
+            err = on_immediate(lane, ntohl(wcs[i].imm_data), wcs[i].byte_len);
+        else
+            sends_done(lane, (uint32_t)wcs[i].wr_id);
+    }
+    if (err != 0)
+        return fail(lane, err, "a chunk came for a receive that is not posted");
+    if (lane->recvs_back >= RECV_STEP) {
+        lane->recvs_back -= RECV_STEP;
+        err = verbs_lane_post_recvs(lane, RECV_STEP);
+        if (err != 0)
+            return fail(lane, err, "posting receives");
+    }
+    return count;
+}
+
+/* -- records ---------------------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The next record, complete and with everything before it taken in: 1, 0 (not yet) or -EPROTO. Chunks that were posted before it
+ * have landed, but their completions may not have been polled.
+ */
+static int next_record(struct verbs_lane *lane, struct braid_ring_record *record)
+{
+    int got = braid_ring_peek(&lane->rx, record);
+
+    if (got <= 0)
+        return got;
+    if (record->by_imm && lane->control_imms == 0)
+        return 0;
+    if (record->by_imm)
+        got = braid_ring_peek(&lane->rx, record); /* it may not have been whole a moment ago */
+    if (got <= 0 || !braid_ring_record_is_sound(record))
+        return -EPROTO;
+    return (int32_t)(record->head.chunks - lane->chunks_in) <= 0;
+}
+
+static int read_records(struct verbs_lane *lane)
+{
+    struct braid_ring_record record;
+    int count = 0, got, err = 0;
+
+    while (count < RECORDS_A_CALL && (got = next_record(lane, &record)) != 0) {
+        if (got < 0)
+            return fail(lane, got, "the peer's record is malformed");
+        lane->control_imms -= record.by_imm;
+        err = take_credit(lane, record.head.credit);
+        if (err == 0)
+            err = braid_conn_on_record(&lane->base, &record.rec, record.body);
+        braid_ring_consume(&lane->rx, &record);
+        if (err != 0)
+            return fail(lane, err, "the peer broke the protocol");
+        count++;
+    }
+    return count;
+}
+
+int verbs_lane_control(struct braid_lane *base, const struct braid_rec *rec, const void *body,
+                       bool more)
+{
+    struct verbs_lane *lane = of(base);
+    uint32_t at, bytes;
+    bool by_imm = braid_ring_record_bytes(rec->body_bytes) > lane->packet_bytes;
+    struct braid_verbs_credit credit = own_credit(lane);
+    int err;
+
+    if (lane->failed)
+        return -EPIPE;
+    if (lane->batched == LANE_BATCH && (err = post_batch(lane)) != 0)
+        return err;
+    if (room(lane) == 0 || (by_imm && lane->imms_room == lane->imms_out))
+        return -EAGAIN;
+    err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->packet_bytes, &at,
+                         &bytes);
+    if (err != 0 && read_credit(lane) == 0)
+        err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->packet_bytes,
+                             &at, &bytes);
+    if (err != 0)
+        return err;
+    add_write(lane, lane->memory->image + at, bytes, lane->mr->lkey, lane->peer.ring_addr + at,
+              lane->peer.rkey);
+    if (by_imm)
+        with_imm(lane, BRAID_VERBS_IMM_CONTROL);
+    lane->told = credit;
+    return more ? 0 : verbs_lane_push(base);
+}
+
+int verbs_lane_push(struct braid_lane *base)
+{
+    return post_batch(of(base));
+}
+
+/* -- chunks --------------------------------------------------------------------------------------------------------------------------------- */
+
+static int post_put(struct verbs_lane *lane)
+{
+    struct verbs_put *put = &lane->puts[lane->puts_tail % LANE_PUTS];
+    uint32_t rkey = 0;
+    int err = braid_conn_next_put(&lane->base, &put->put);
+
+    if (err != 0)
+        return err;
+    put->position = lane->posted + 1;
+    put->posted_ns = put->put.bytes >= 65536 ? braid_now_ns() : 0;
+    lane->puts_tail++;
+    if (put->put.src_mr == NULL || put->put.dst.mr == 0)
+        return fail(lane, -EINVAL,
+                    "a message of this size needs registered buffers on both sides (regMr)");
+    if (verbs_mr_key(lane->conn, put->put.dst.mr, lane->peer_rail, &rkey) != 0)
+        return fail(lane, -EPROTO, "the peer announced a buffer without its keys");
+    add_write(lane, put->put.src, (uint32_t)put->put.bytes,
+              verbs_mr_lkey(lane->conn, put->put.src_mr, lane->rail),
+              put->put.dst.addr + put->put.offset, rkey);
+    with_imm(lane, (put->put.sub & BRAID_VERBS_SUB_MASK) << 16 | (put->put.chunk & 0xff) << 8);
+    lane->chunks_out++;
+    return 0;
+}
+
+static int post_puts(struct verbs_lane *lane)
+{
+    int count = 0, err = 0;
+
+    while (braid_conn_has_puts(lane->base.conn) && lane->puts_tail - lane->puts_head < LANE_PUTS &&
+           room(lane) > 8) {
+        if (lane->imms_room - lane->imms_out <= CONTROL_RECVS &&
+            (read_credit(lane) != 0 || lane->imms_room - lane->imms_out <= CONTROL_RECVS))
+            break;
+        if (lane->batched == LANE_BATCH && (err = post_batch(lane)) != 0)
+            return err;
+        err = post_put(lane);
+        if (err == -EAGAIN)
+            break;
+        if (err != 0)
+            return err;
+        count++;
+    }
+    return count;
+}
+
+/* -- the peer's end ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* The peer closed its TCP stream. What it sent before lies here already; once that is taken in, the lane is over. */
+static int peer_is_gone(struct verbs_lane *lane, int state)
+{
+    struct braid_rec bye = {.type = BRAID_REC_BYE, .lane = lane->base.index, .seq = 0};
+    uint64_t now = braid_now_ns();
+    char text[256];
+
+    if (lane->quiet_since_ns == 0)
+        lane->quiet_since_ns = now;
+    if (now - lane->quiet_since_ns < GOODBYE_NS)
+        return 0;
+    lane->failed = true;
+    if (state == VERBS_PEER_BYE)
+        braid_conn_on_record(&lane->base, &bye, NULL);
+    if (state == VERBS_PEER_FAILED) {
+        snprintf(text, sizeof(text), "the peer reports: %s", lane->conn->peer_text);
+        braid_lane_failed(&lane->base, -ECONNABORTED, text);
+    } else {
+        braid_lane_failed(&lane->base, -ECONNRESET, "end of the TCP stream");
+    }
+    return -ECONNRESET;
+}
+
+int verbs_lane_progress(struct braid_lane *base, size_t budget)
+{
+    struct verbs_lane *lane = of(base);
+    int moved, more, state;
+
+    if (lane->failed)
+        return -EPIPE;
+    if (atomic_load_explicit(&lane->port->nic->dead, memory_order_relaxed))
+        return fail(lane, -EIO, "the NIC reported a fatal error: see dmesg");
+    moved = poll_completions(lane);
+    if (moved < 0)
+        return moved;
+    more = read_records(lane);
+    if (more < 0)
+        return more;
+    moved += more;
+    more = post_puts(lane);
+    if (more < 0)
+        return more;
+    moved += more;
+    give_credit(lane);
+    more = post_batch(lane);
+    if (more < 0)
+        return more;
+    state = atomic_load_explicit(&lane->conn->peer_state, memory_order_acquire);
+    if (state != VERBS_PEER_THERE && moved == 0)
+        return peer_is_gone(lane, state);
+    lane->quiet_since_ns = 0;
+    return moved;
+}
+
+/* -- the lane's own end ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Until everything that was posted has completed, or `until_ns`. In the error state all of it completes, as flushed. */
+static void drain(struct verbs_lane *lane, uint64_t until_ns)
+{
+    struct ibv_wc wcs[POLL_BATCH];
+
+    while (lane->posted != lane->done && braid_now_ns() < until_ns) {
+        int count = ibv_poll_cq(lane->cq, POLL_BATCH, wcs);
+        for (int i = 0; i < count; i++) {
+            if (wcs[i].wr_id & RECV_ID)
+                continue;
+            if (wcs[i].status == IBV_WC_SUCCESS)
+                sends_done(lane, (uint32_t)wcs[i].wr_id);
+            else
+                lane->done = (uint32_t)wcs[i].wr_id;
+        }
+        if (count < 0)
+            return;
+    }
+}
+
+/* An empty signaled write: when it completes, all before it have, also those without a completion of their own. */
+static void post_marker(struct verbs_lane *lane)
+{
+    struct ibv_send_wr *bad = NULL, wr = {.wr_id = lane->posted + 1,
+                                          .opcode = IBV_WR_RDMA_WRITE,
+                                          .send_flags = IBV_SEND_SIGNALED,
+                                          .wr.rdma = {lane->peer.credit_addr, lane->peer.rkey}};
+
+    if (room(lane) == 0)
+        return; /* then signaled ones are among those under way */
+    if (ibv_post_send(lane->qp, &wr, &bad) == 0)
+        lane->posted++;
+}
+
+int verbs_lane_fence(struct braid_lane *base)
+{
+    struct verbs_lane *lane = of(base);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    lane->failed = true;
+    lane->flushing = true;
+    lane->posted -= lane->batched;
+    lane->batched = 0;
+    braid_ibv.modify_qp(lane->qp, &attr, IBV_QP_STATE);
+    post_marker(lane);
+    drain(lane, braid_now_ns() + FENCE_NS);
+    while (lane->puts_head != lane->puts_tail)
+        braid_conn_put_done(base, &lane->puts[lane->puts_head++ % LANE_PUTS].put, -ECANCELED);
+    return 0;
+}
+
+void verbs_lane_finish(struct verbs_lane *lane, uint64_t until_ns)
+{
+    if (lane->failed || !lane->used || post_batch(lane) != 0)
+        return;
+    if (lane->since_signal > 0) /* the last sends were not signaled */
+        post_marker(lane);
+    while (!lane->failed && lane->posted != lane->done && braid_now_ns() < until_ns &&
+           atomic_load(&lane->conn->peer_state) != VERBS_PEER_GONE)
+        drain(lane, braid_now_ns() + 1000 * 1000);
+}
+
+struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
+{
+    struct verbs_lane *lane = calloc(1, sizeof(*lane));
+    void *memory = NULL;
+
+    if (lane == NULL)
+        return NULL;
+    lane->conn = conn;
+    lane->rail = rail;
+    lane->port = conn->ports[rail];
+    for (int i = 0; i < LANE_RECVS; i++)
+        lane->recvs[i] = (struct ibv_recv_wr){
+            .wr_id = RECV_ID, .next = i + 1 < LANE_RECVS ? &lane->recvs[i + 1] : NULL};
+    if (posix_memalign(&memory, 4096, sizeof(*lane->memory)) != 0)
+        goto err;
+    memset(memory, 0, sizeof(*lane->memory));
+    lane->memory = memory;
+    lane->tx.image = lane->memory->image;
+    lane->rx.memory = lane->memory->ring;
+    lane->mr = verbs_mr_own(lane->port->nic, lane->memory, sizeof(*lane->memory));
+    if (lane->mr == NULL || verbs_qp_create(lane) != 0 ||
+        verbs_lane_post_recvs(lane, LANE_RECVS) != 0)
+        goto err;
+    lane->told = own_credit(lane); /* the offer says so */
+    return lane;
+err:
+    verbs_lane_free(lane);
+    return NULL;
+}
+
+void verbs_lane_free(struct verbs_lane *lane)
+{
+    if (lane == NULL)
+        return;
+    verbs_qp_destroy(lane->qp, lane->cq); /* from here on the NIC touches nothing of this lane */
+    if (lane->mr != NULL)
+        braid_ibv.dereg_mr(lane->mr);
+    free(lane->memory);
+    free(lane);
+}

@@ -1,0 +1,3 @@
+foreach(test hca gid ring)
+  braid_unit_test(net-plugin/verbs/${test} LINKS braid_net_verbs)
+endforeach()

@@ -1,0 +1,67 @@
+#!/bin/bash
+# The verbs transport over Soft-RoCE, in the guest: verbs_guest.sh FAKENCCL PLUGIN PART.
+#   traffic   every scenario of fakenccl with the newest interface, both rails as one device
+#   versions  all interface versions
+#   loss      1 and 5 % of the packets lost on both rails
+#   rail      a rail goes down under traffic: both sides end with an error, in time
+#   reload    unload and load again
+# Rank 0 uses the a ends of the rails, rank 1 the b ends, as two nodes would.
+set -u
+. "$VM_GUEST_LIB"
+fakenccl=$1 plugin=$2 part=$3
+export BRAID_SOCKET_IFNAME=lo
+# Soft-RoCE takes a retry count of 7 as for ever.
+export BRAID_IB_RETRY_CNT=6 BRAID_IB_TIMEOUT=14
+
+play() {
+    "$fakenccl" --plugin "$plugin" --ranks 2 --timeout 60 --log "${log:-warn}" \
+        --env 0:BRAID_IB_HCA==rxe0a,rxe1a --env 1:BRAID_IB_HCA==rxe0b,rxe1b "$@"
+}
+
+sent() { echo $(($(rail_counter rxe${1}a sent_pkts) + $(rail_counter rxe${1}b sent_pkts))); }
+
+case $part in
+traffic)
+    before0=$(sent 0) before1=$(sent 1)
+    play --fuse 2 --max-bytes 1M --except killed,strangers,fork,listen || exit 1
+    echo "packets: rail 0 $(($(sent 0) - before0)), rail 1 $(($(sent 1) - before1))"
+    [ $(($(sent 1) - before1)) -gt 100 ] || { echo "rail 1 carried nothing"; exit 1; }
+    ;;
+versions)
+    play --version all --scenario ring,group --max-bytes 256K
+    ;;
+loss)
+    for percent in 1 5; do
+        rail_loss 0 $percent
+        rail_loss 1 $percent
+        play --fuse 2 --scenario ring,group --max-bytes 256K || exit 1
+        echo "lost $percent %: right"
+    done
+    ;;
+rail)
+    # The transfer must end with an error on both sides: fakenccl then fails, and both ranks say why.
+    log=/tmp/rail.log
+    (log=info play --scenario ring --iterations 2000 --device 0 > /tmp/rail.log 2>&1; echo "status $?" >> /tmp/rail.log) &
+    until grep -q "queue pair" /tmp/rail.log 2> /dev/null; do sleep 0.2; done
+    sleep 1
+    rail_down 0
+    SECONDS=0
+    wait
+    grep -E "WARN|FAILED|status" /tmp/rail.log | cut -c1-400
+    echo "ended after $SECONDS s"
+    grep -q "status 1" /tmp/rail.log && [ $SECONDS -lt 30 ] || exit 1
+    grep -q "rank 0.*WARN.*connection to peer\|rank 0.*WARN.*lost peer" /tmp/rail.log || { echo "rank 0 did not say why"; exit 1; }
+    grep -q "rank 1.*WARN.*connection to peer\|rank 1.*WARN.*lost peer" /tmp/rail.log || { echo "rank 1 did not say why"; exit 1; }
+    ;;
+killed)
+    "$fakenccl" --plugin "$plugin" --ranks 3 --timeout 60 --env 0:BRAID_IB_HCA==rxe0a --env 1:BRAID_IB_HCA==rxe0b \
+        --env 2:BRAID_IB_HCA==rxe0a --scenario killed
+    ;;
+reload)
+    play --scenario reload,context,finalize --max-bytes 64K
+    ;;
+*)
+    echo "unknown part $part"
+    exit 2
+    ;;
+esac
