@@ -59,7 +59,7 @@ sanitize() {
   for tool in memcheck racecheck; do
     for name in put_signal/small packets/small barrier/small put_signal/small_threads packets/small_threads barrier/small_threads; do
       log=$OUT/device-sanitizer-$tool-${name//\//-}.log
-      timeout -k 5 40 compute-sanitizer --tool $tool --target-processes all $program "$name" >"$log" 2>&1
+      timeout -k 5 40 compute-sanitizer --tool $tool $program --in-place "$name" >"$log" 2>&1
       errors=$(grep -hoE '(ERROR|RACECHECK) SUMMARY: [0-9]+' "$log" | awk '{sum += $3} END {print NR ? sum : "none"}')
       runs=$((runs + 1))
       echo "$tool $name: $errors errors, $(grep -oE '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)"

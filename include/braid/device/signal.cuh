@@ -5,7 +5,8 @@
  * Values are cumulative and compared by signed difference, so a signal never needs a reset and survives the wrap. What a signal
  * announces must not depend on a kernel argument (a CUDA graph freezes it): either derive `expected` from an epoch slot
  * (epoch.cuh), or use braid_take_signal, which remembers in device memory how much it has consumed.
- * One waiting rank a signal; one stream at a time for braid_take_signal of one signal. Signal numbers are the user's to hand out.
+ * One thread at a time takes from a signal (braid_take_signal: one group of one kernel, or kernels of one stream one after the
+ * other); any number may wait for it. Signal numbers are the user's to hand out.
  */
 #ifndef BRAID_DEVICE_SIGNAL_CUH
 #define BRAID_DEVICE_SIGNAL_CUH

@@ -228,11 +228,11 @@ static void abort_case(struct rank *r)
 }
 
 const struct test_case fail_cases[] = {
-    {"never_comes", never_comes_case, 2, 40, 400, 0xffffffffu, "", 0},
-    {"never_comes/3_ranks", never_comes_case, 3, 40, 400, 1, "", 0},
-    {"dies", dies_case, 2, 40, 400, 1, "", 0},
-    {"abort", abort_case, 2, 40, 60000, 1, "", 0},
-    {"dies/killed", dies_case, 2, 40, 400, 1, "kill", CASE_DEATH},
-    {"killed_in_kernel", killed_case, 2, 40, 400, 1, "", CASE_DEATH},
+    {"never_comes", never_comes_case, 2, 30, 400, 0xffffffffu, "", 0},
+    {"never_comes/3_ranks", never_comes_case, 3, 30, 400, 1, "", 0},
+    {"dies", dies_case, 2, 30, 400, 1, "", 0},
+    {"abort", abort_case, 2, 30, 60000, 1, "", 0},
+    {"dies/killed", dies_case, 2, 30, 400, 1, "kill", CASE_DEATH},
+    {"killed_in_kernel", killed_case, 2, 30, 400, 1, "", CASE_DEATH},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };

@@ -123,6 +123,6 @@ static void back_to_back_case(struct rank *r)
 
 const struct test_case graph_cases[] = {
     {"graph/10000", graph_case, 2, 90, 5000, 0xfffff000u, "", 0},
-    {"back_to_back", back_to_back_case, 2, 60, 5000, 0xfffffff0u, "", 0},
+    {"back_to_back", back_to_back_case, 2, 30, 5000, 0xfffffff0u, "", 0},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };

@@ -174,13 +174,13 @@ static void nccl_case(struct rank *r)
 }
 
 const struct test_case host_cases[] = {
-    {"create", create_case, 2, 60, 5000, 1, "", 0},
-    {"create/threads", create_case, 2, 60, 5000, 1, "", CASE_THREADS},
-    {"create/1_rank", create_case, 1, 60, 5000, 1, "", 0},
-    {"create/4_ranks", create_case, 4, 60, 5000, 1, "", 0},
-    {"create/9_threads", create_case, 9, 60, 5000, 1, "", CASE_THREADS},
-    {"register", register_case, 2, 60, 5000, 1, "", 0},
-    {"register/threads", register_case, 2, 60, 5000, 1, "", CASE_THREADS},
-    {"nccl", nccl_case, 2, 60, 10000, 1, "", CASE_NO_SETUP},
+    {"create", create_case, 2, 30, 5000, 1, "", 0},
+    {"create/threads", create_case, 2, 30, 5000, 1, "", CASE_THREADS},
+    {"create/1_rank", create_case, 1, 30, 5000, 1, "", 0},
+    {"create/4_ranks", create_case, 4, 30, 5000, 1, "", 0},
+    {"create/9_threads", create_case, 9, 30, 5000, 1, "", CASE_THREADS},
+    {"register", register_case, 2, 30, 5000, 1, "", 0},
+    {"register/threads", register_case, 2, 30, 5000, 1, "", CASE_THREADS},
+    {"nccl", nccl_case, 2, 30, 10000, 1, "", CASE_NO_SETUP},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };

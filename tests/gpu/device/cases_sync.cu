@@ -198,12 +198,12 @@ static void two_comms_case(struct rank *r)
 }
 
 const struct test_case sync_cases[] = {
-    {"barrier", barrier_case, 2, 60, 5000, 0xfffffff0u, "", 0},
-    {"barrier/3_ranks", barrier_case, 3, 60, 5000, 1, "", 0},
-    {"barrier/threads", barrier_case, 2, 60, 5000, 0x7ffffff0u, "", CASE_THREADS},
-    {"barrier/small", barrier_case, 1, 60, 20000, 1, "small", CASE_SMALL},
-    {"barrier/small_threads", barrier_case, 2, 60, 5000, 1, "small", CASE_SMALL | CASE_THREADS},
-    {"epochs", epochs_case, 1, 40, 5000, 0xfffffff0u, "", 0},
-    {"two_comms", two_comms_case, 2, 60, 5000, 1, "", 0},
+    {"barrier", barrier_case, 2, 30, 5000, 0xfffffff0u, "", 0},
+    {"barrier/3_ranks", barrier_case, 3, 30, 5000, 1, "", 0},
+    {"barrier/threads", barrier_case, 2, 30, 5000, 0x7ffffff0u, "", CASE_THREADS},
+    {"barrier/small", barrier_case, 1, 30, 20000, 1, "small", CASE_SMALL},
+    {"barrier/small_threads", barrier_case, 2, 30, 5000, 1, "small", CASE_SMALL | CASE_THREADS},
+    {"epochs", epochs_case, 1, 30, 5000, 0xfffffff0u, "", 0},
+    {"two_comms", two_comms_case, 2, 30, 5000, 1, "", 0},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };

@@ -195,8 +195,8 @@ static void bulk_case(struct rank *r)
 }
 
 const struct test_case tile_cases[] = {
-    {"tiles/counted", counted_case, 2, 60, 5000, 0xfffffff0u, "", 0},
-    {"tiles/plain", plain_case, 2, 40, 5000, 1, "", 0},
-    {"tiles/bulk", bulk_case, 2, 40, 5000, 1, "", 0},
+    {"tiles/counted", counted_case, 2, 30, 5000, 0xfffffff0u, "", 0},
+    {"tiles/plain", plain_case, 2, 30, 5000, 1, "", 0},
+    {"tiles/bulk", bulk_case, 2, 30, 5000, 1, "", 0},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };

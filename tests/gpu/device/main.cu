@@ -1,7 +1,7 @@
 /*
  * Runner of the device library's GPU tests. Every case gets fresh rank processes, so that one that hangs or crashes takes nothing
  * with it. Prints one line a case and a table of failures last; writes result rows for what was measured.
- * Usage: gpu_device [--list] [--latency] [--death] [--rows FILE] [CASE ...]
+ * Usage: gpu_device [--list] [--latency] [--death] [--in-place] [--rows FILE] [CASE ...]
  */
 #include "tests/gpu/device/harness.h"
 
@@ -13,7 +13,13 @@
 
 static const struct test_case *const tables[] = {host_cases,  data_cases, sync_cases,   tile_cases,
                                                  graph_cases, fail_cases, latency_cases};
+struct look {
+    int gpus, driver;
+    char name[128];
+};
+
 static int visible_gpus;
+static int in_place; /* no processes: for tools that do not follow a fork */
 static char gpu_name[128] = "unknown GPU";
 static int driver_version;
 
@@ -159,26 +165,31 @@ static void *rank_main(void *argument)
     return NULL;
 }
 
-/* The first GPU's name and the number of GPUs, asked in a process of its own: the runner must not touch CUDA before it forks. */
-static void look_at_gpus(void)
+/* The first GPU's name and the number of GPUs. */
+static void ask_gpus(struct look *look)
 {
-    struct look {
-        int gpus, driver;
-        char name[128];
-    } *look = (struct look *)mmap(NULL, sizeof(struct look), PROT_READ | PROT_WRITE,
-                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t pid = fork();
     struct cudaDeviceProp properties;
 
-    if (pid == 0) {
-        if (cudaGetDeviceCount(&look->gpus) != cudaSuccess)
-            look->gpus = 0;
-        cudaDriverGetVersion(&look->driver);
-        if (look->gpus > 0 && cudaGetDeviceProperties(&properties, 0) == cudaSuccess)
-            snprintf(look->name, sizeof(look->name), "%s", properties.name);
+    if (cudaGetDeviceCount(&look->gpus) != cudaSuccess)
+        look->gpus = 0;
+    cudaDriverGetVersion(&look->driver);
+    if (look->gpus > 0 && cudaGetDeviceProperties(&properties, 0) == cudaSuccess)
+        snprintf(look->name, sizeof(look->name), "%s", properties.name);
+}
+
+/* Asked in a process of its own, because the runner must not touch CUDA before it forks; except when it never forks. */
+static void look_at_gpus(void)
+{
+    struct look *look = (struct look *)mmap(NULL, sizeof(struct look), PROT_READ | PROT_WRITE,
+                                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pid = in_place ? -1 : fork();
+
+    if (pid <= 0)
+        ask_gpus(look);
+    if (pid == 0)
         _exit(0);
-    }
-    waitpid(pid, NULL, 0);
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
     visible_gpus = look->gpus;
     driver_version = look->driver;
     if (look->name[0] != '\0')
@@ -214,45 +225,60 @@ static int reap(pid_t *pids, int count, int bound_s)
     return crashed > 0 ? -1 : left;
 }
 
+/* Runs ranks first .. first + count - 1 of a case in this process: one as it is, several as threads. */
+static void run_ranks(const struct test_case *test, struct boot_area *area, struct report *reports,
+                      int first, int count)
+{
+    static struct start starts[BOOT_RANKS];
+    pthread_t threads[BOOT_RANKS];
+
+    memset(starts, 0, sizeof(starts));
+    for (int i = first; i < first + count; i++) {
+        struct rank *r = &starts[i].rank;
+
+        starts[i].test = test;
+        r->rank = i;
+        r->ranks = test->ranks;
+        r->gpu = i % visible_gpus;
+        r->gpus = visible_gpus;
+        r->report = &reports[i];
+        r->boot.area = area;
+        r->boot.rank = i;
+        r->boot.timeout_ms = 10000;
+    }
+    if (count == 1) {
+        rank_main(&starts[first]);
+        return;
+    }
+    for (int i = first; i < first + count; i++)
+        pthread_create(&threads[i], NULL, rank_main, &starts[i]);
+    for (int i = first; i < first + count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* 0, or how many ranks had to be killed, or -1 when one crashed. */
 static int run_case(const struct test_case *test, struct report *reports)
 {
     struct boot_area *area = boot_area_new(test->ranks);
-    int processes = test->flags & CASE_THREADS ? 1 : test->ranks;
+    int together = in_place || (test->flags & CASE_THREADS);
+    int processes = together ? 1 : test->ranks, left = 0;
     pid_t pids[BOOT_RANKS] = {0};
-    int left;
 
     memset(reports, 0, sizeof(*reports) * BOOT_RANKS);
     fflush(stdout);
-    for (int p = 0; p < processes; p++) {
-        pids[p] = fork();
-        if (pids[p] == 0) {
-            static struct start starts[BOOT_RANKS];
-            pthread_t threads[BOOT_RANKS];
-
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            for (int i = 0; i < test->ranks; i++) {
-                starts[i].test = test;
-                starts[i].rank.rank = i;
-                starts[i].rank.ranks = test->ranks;
-                starts[i].rank.gpu = i % visible_gpus;
-                starts[i].rank.gpus = visible_gpus;
-                starts[i].rank.report = &reports[i];
-                starts[i].rank.boot.area = area;
-                starts[i].rank.boot.rank = i;
-                starts[i].rank.boot.timeout_ms = 20000;
+    if (in_place) {
+        run_ranks(test, area, reports, 0, test->ranks);
+    } else {
+        for (int p = 0; p < processes; p++) {
+            pids[p] = fork();
+            if (pids[p] == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                run_ranks(test, area, reports, together ? 0 : p, together ? test->ranks : 1);
+                _exit(0);
             }
-            if (processes == 1 && test->ranks > 1) {
-                for (int i = 0; i < test->ranks; i++)
-                    pthread_create(&threads[i], NULL, rank_main, &starts[i]);
-                for (int i = 0; i < test->ranks; i++)
-                    pthread_join(threads[i], NULL);
-            } else {
-                rank_main(&starts[p]);
-            }
-            _exit(0);
         }
+        left = reap(pids, processes, test->bound_s);
     }
-    left = reap(pids, processes, test->bound_s);
     boot_area_free(area);
     return left;
 }
@@ -344,6 +370,8 @@ int main(int argc, char **argv)
             kinds = CASE_LATENCY;
         else if (strcmp(argv[first], "--death") == 0)
             kinds = CASE_DEATH;
+        else if (strcmp(argv[first], "--in-place") == 0)
+            in_place = 1;
         else if (strcmp(argv[first], "--rows") == 0 && first + 1 < argc)
             rows = fopen(argv[++first], "a");
         else
