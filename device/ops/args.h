@@ -56,7 +56,7 @@ struct braid_ll_reduce_args {
     uint64_t bytes;  /* of the result */
     uint64_t stride; /* in `in`, between what goes to rank r and to rank r + 1 */
     float scale;
-    uint32_t aligned; /* in, out and stride are multiples of 16 */
+    uint32_t aligned; /* in, out, stride and bytes are multiples of 16 */
 };
 
 /* Large reductions by staging: reduce-scatter, one-shot all-reduce (stride 0), two-shot all-reduce (results != 0). */
@@ -103,7 +103,7 @@ struct braid_copy_args {
 /* The same by packets, small; no staging, `to` unused. */
 struct braid_ll_copy_args {
     struct braid_ops_layout layout;
-    uint32_t aligned;
+    uint32_t aligned; /* all addresses and lengths are multiples of 16 */
     uint32_t reserved;
     struct braid_copy_peer peer[BRAID_OPS_RANKS];
 };

@@ -105,7 +105,7 @@ static int run_ll_reduce(const struct call *c, int number, uint64_t stride)
         .bytes = c->question.block,
         .stride = stride,
         .scale = c->scale,
-        .aligned = aligned(c->in | c->out | stride),
+        .aligned = aligned(c->in | c->out | stride | c->question.block),
     };
 
     return launch(c, reduce_kernel(c, BRAID_KERNEL_LL_REDUCE, number), &args, false);
@@ -222,7 +222,8 @@ static int run_ll_copy(const struct call *c, const struct moves *m)
 
     memcpy(args.peer, m->peer, sizeof(args.peer[0]) * c->question.ranks);
     for (uint32_t r = 0; r < c->question.ranks; r++)
-        args.aligned &= aligned(args.peer[r].from | args.peer[r].into);
+        args.aligned &= aligned(args.peer[r].from | args.peer[r].into | args.peer[r].from_bytes |
+                                args.peer[r].into_bytes);
     return launch(c, BRAID_KERNEL_LL_COPY, &args, false);
 }
 

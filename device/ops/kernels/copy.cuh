@@ -158,7 +158,10 @@ BRAID_KERNEL __launch_bounds__(512, 1)
                   const __grid_constant__ struct braid_devwin w,
                   const __grid_constant__ struct braid_ll_copy_args a)
 {
-    ll_copy(&c, &w, &a);
+    if (a.aligned)
+        ll_copy<true>(&c, &w, &a);
+    else
+        ll_copy<false>(&c, &w, &a);
 }
 
 #endif

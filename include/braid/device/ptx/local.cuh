@@ -84,4 +84,32 @@ BRAID_FN void braid_ptx_store_whole16(void *p, struct braid_vec16 v)
         : "memory");
 }
 
+/* The same and a plain 16-byte load, only if `wanted`; otherwise *v stays as it is. No branch, so several can be in flight. */
+BRAID_FN void braid_ptx_load_whole16_if(struct braid_vec16 *v, const void *p, int wanted)
+{
+    asm volatile("{\n .reg .b128 t;\n .reg .pred q;\n setp.ne.s32 q, %3, 0;\n"
+                 " @q ld.relaxed.sys.global.b128 t, [%2];\n @q mov.b128 {%0, %1}, t;\n}"
+                 : "+l"(v->lo), "+l"(v->hi)
+                 : "l"(p), "r"(wanted)
+                 : "memory");
+}
+
+BRAID_FN void braid_ptx_load16_if(struct braid_vec16 *v, const void *p, int wanted)
+{
+    asm volatile("{\n .reg .pred q;\n setp.ne.s32 q, %3, 0;\n"
+                 " @q ld.global.L1::no_allocate.v2.u64 {%0, %1}, [%2];\n}"
+                 : "+l"(v->lo), "+l"(v->hi)
+                 : "l"(p), "r"(wanted)
+                 : "memory");
+}
+
+BRAID_FN void braid_ptx_store_whole16_if(void *p, struct braid_vec16 v, int wanted)
+{
+    asm volatile(
+        "{\n .reg .b128 t;\n .reg .pred q;\n setp.ne.s32 q, %3, 0;\n mov.b128 t, {%1, %2};\n"
+        " @q st.relaxed.sys.global.b128 [%0], t;\n}" ::"l"(p),
+        "l"(v.lo), "l"(v.hi), "r"(wanted)
+        : "memory");
+}
+
 #endif
