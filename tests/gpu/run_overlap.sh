@@ -58,7 +58,7 @@ for name in "$@"; do
       --json "$OUT/overlap-tune.jsonl" ;;
     table) two_gpus table && part table 150 "$tool" --profile "$profile" --quiet --json "$rows" --commit "$COMMIT" ;;
     torch) two_gpus torch && BRAID_OVERLAP_PROFILE=$profile part torch 235 python3 tests/gpu/torch/overlap.py "$rows" ;;
-    example) part example 120 tests/gpu/with_mps python3 device/examples/tp_mlp/main.py ;;
+    example) part example 120 tests/gpu/with_mps python3 device/examples/05_tp_mlp/main.py ;;
     *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Draws rows of the bench `overlap` (braid-overlap --json, tests/gpu/torch/overlap.py): times A, B, C, D and the efficiency.
+
+Usage: plot.py ROWS.jsonl [...] --out NAME      writes NAME.svg and NAME.png (needs matplotlib)
+"""
+import argparse
+import json
+import re
+
+KINDS = (("A_us", "A product alone", "#4477aa"), ("B_us", "B communication alone", "#ccbb44"), ("C_us", "C serial, NCCL", "#bbbbbb"),
+         ("D_us", "D overlapped", "#228833"))
+PEERS = (("control", "cuBLAS + copy engine", "o"), ("torch_async_tp", "PyTorch async TP", "s"), ("serial", "NCCL serial", "x"))
+
+
+def load(paths):
+    """{case: {metric: row}} of the default settings; later rows win."""
+    cases = {}
+    for path in paths:
+        for line in open(path):
+            row = json.loads(line)
+            if row.get("bench") == "overlap" and row["case"].endswith("/default"):
+                cases.setdefault(row["case"].removesuffix("/default"), {})[row["metric"]] = row
+    return {case: rows for case, rows in cases.items() if "efficiency_ratio" in rows}
+
+
+def label(case):
+    operator, dims = case.split("/")[:2]
+    return operator.replace("_", "+").upper() + "\n" + re.sub("x", " ", dims)
+
+
+def draw(cases, out):
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "braid"  # the same rows give the same file
+    import matplotlib.pyplot as plt
+
+    names = list(cases)
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(max(8, 0.9 * len(names)), 8), sharex=True)
+    for i, (metric, text, colour) in enumerate(KINDS):
+        at = [n + (i - 1.5) * 0.2 for n in range(len(names))]
+        top.bar(at, [cases[c][metric]["value"] if metric in cases[c] else 0 for c in names], 0.19, color=colour, label=text)
+    top.set_yscale("log")
+    top.set_ylabel("microseconds, slower rank, median")
+    top.legend(ncol=4, fontsize=8)
+    rows = [cases[c]["efficiency_ratio"] for c in names]
+    spread = [[r["value"] - r.get("spread", [r["value"]])[0] for r in rows], [r.get("spread", [r["value"]])[-1] - r["value"] for r in rows]]
+    bottom.errorbar(range(len(names)), [r["value"] for r in rows], [[max(0, x) for x in s] for s in spread], fmt="D", color="#228833",
+                    label="Braid, default choice")
+    for peer, text, marker in PEERS:
+        have = [(n, r["peers"][peer]) for n, r in enumerate(rows) if peer in r.get("peers", {})]
+        if have:
+            bottom.plot(*zip(*have), marker, label=text, alpha=0.8)
+    limits = [(n, r["limit"]) for n, r in enumerate(rows) if r.get("limit")]
+    if limits:
+        bottom.plot(*zip(*limits), "_", color="red", markersize=16, label="target")
+    bottom.set_ylabel("max(A, fastest B) / D")
+    bottom.set_ylim(0, 1.05)
+    bottom.axhline(1, color="black", linewidth=0.5)
+    bottom.set_xticks(range(len(names)), [label(c) for c in names], fontsize=7)
+    bottom.legend(ncol=3, fontsize=8)
+    machine = {r["machine"] for r in rows}
+    figure.suptitle("Overlap of products and communication, " + ", ".join(sorted(machine)))
+    figure.tight_layout()
+    figure.savefig(out + ".svg", metadata={"Date": None})
+    figure.savefig(out + ".png", dpi=120)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("rows", nargs="+")
+    parser.add_argument("--out", default="overlap")
+    options = parser.parse_args()
+    cases = load(options.rows)
+    if not cases:
+        raise SystemExit("no rows of the bench `overlap` with an efficiency in these files")
+    draw(cases, options.out)
+    print(f"{len(cases)} shapes: {options.out}.svg {options.out}.png")
+
+
+if __name__ == "__main__":
+    main()
