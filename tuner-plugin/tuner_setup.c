@@ -77,7 +77,7 @@ static void warn_profile(const struct braid_profile_error *error)
 }
 
 /* The profile named by BRAID_TUNER_PROFILE: a path, or a name in the profile folders. */
-static void load_named(const char *name, const char *dirs)
+static void load_named(const char *name, const char *dirs, const struct braid_machine_key *key)
 {
     struct braid_profile *profile = malloc(sizeof(*profile));
     struct braid_profile_error error = {{0}, 0, "out of memory"};
@@ -100,8 +100,12 @@ static void load_named(const char *name, const char *dirs)
     }
     if (rc)
         warn_profile(&error);
-    else
+    else if (!key->gpu[0] || braid_profile_fits(profile->match_gpu, key->gpu))
         braid_profile_set_add(&set, profile);
+    else
+        BRAID_WARN(
+            "tuner profile %s is for GPU '%s', this machine has '%s'; NCCL decides by itself",
+            profile->path, profile->match_gpu, key->gpu);
     free(profile);
 }
 
@@ -135,12 +139,12 @@ static void load_once(void)
     loaded = true;
     braid_tuner_settings_read(&settings);
     braid_profile_dirs(dirs, sizeof(dirs));
+    braid_machine_key_read(&key);
     if (!strcmp(name, "none")) {
         BRAID_INFO(BRAID_LOG_TUNING, "BRAID_TUNER_PROFILE=none: NCCL decides by itself");
     } else if (name[0]) {
-        load_named(name, dirs);
+        load_named(name, dirs, &key);
     } else {
-        braid_machine_key_read(&key);
         braid_profile_set_load(dirs, &key, &set, &error);
         BRAID_INFO(BRAID_LOG_TUNING, "%d tuner profiles for GPU '%s', network '%s' in %s",
                    set.count, key.gpu, key.net, dirs);

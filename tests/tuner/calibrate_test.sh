@@ -3,8 +3,9 @@
 # usage: calibrate_test.sh BUILD_FOLDER
 set -euo pipefail
 build=$(realpath "$1")
+source=$(realpath "$(dirname "$0")/../..")
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+trap "[ -n \"\${KEEP:-}\" ] || rm -rf \"$folder\"" EXIT
 ln -s "$build/fakegpu/libfakegpu.so" "$folder/libcuda.so.1"
 ln -s "$build/fakegpu/libfakegpu.so" "$folder/libnccl.so.2"
 export LD_LIBRARY_PATH=$folder
@@ -59,6 +60,16 @@ FAKEGPU_GPUS=1 tune calibrate --ranks 2 --fake-nodes --comms 2 --bytes 1M --swee
 RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)) tune calibrate --comms 1 --bytes 1M --sweep i.csv --out i.profile || fail "launcher"
 wait
 [ ! -e x.csv ] || fail "rank 1 wrote a sweep"
+
+# The check that runs on GPU machines, against the look-alike's log.
+printf '#!/bin/sh\necho GPU 0: x; echo GPU 1: y\n' >nvidia-smi; chmod +x nvidia-smi
+PATH=$folder:$PATH NCCL_LIBRARY=libnccl.so.2 BRAID_PROFILE_DIRS=$build/share/braid/profiles \
+  python3 "$source/tests/gpu/tuner_check.py" "$build" "$folder" >log 2>&1 || fail "tuner_check.py"
+
+# The end-to-end evaluation on the same look-alike.
+(cd "$source" && PATH=$folder:$PATH OUT=$folder/e2e NCCL_LIBRARY=libnccl.so.2 BRAID_BUILD=$(realpath --relative-to="$source" "$build") COMMS=3 \
+  tests/gpu/run_calibrate.sh sockets) >log 2>&1 || fail "run_calibrate.sh"
+grep -q "^rows:" log || fail "run_calibrate.sh made no rows"
 
 # Default place: where jobs look.
 BRAID_PROFILE_DIRS=$folder/own tune calibrate --ranks 2 --comms 3 --bytes 64K:1M --sweep j.csv || fail "default place"

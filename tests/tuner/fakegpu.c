@@ -234,6 +234,14 @@ EXPORT int ncclCommInitRank(void **comm_p, int ranks, struct id id, int rank)
     comm->ranks = ranks;
     comm->luck = 1 + 0.03 * sin(id.bytes[0] * 2.399);
     comm->tuner = library ? dlsym(library, "ncclTunerPlugin_v3") : NULL;
+    if (comm->tuner && getenv("NCCL_DEBUG_FILE") && rank == 0) {
+        FILE *file = fopen(getenv("NCCL_DEBUG_FILE"), "a");
+
+        if (file) {
+            fprintf(file, "TUNER/Plugin: Using %s (v3)\n", comm->tuner->name);
+            fclose(file);
+        }
+    }
     if (comm->tuner)
         comm->tuner->init((size_t)ranks, host ? (size_t)ranks : 1, quiet, &comm->context);
     *comm_p = comm;
@@ -265,6 +273,27 @@ static double truth_us(const struct comm *comm, int algo, int proto, int channel
     return comm->luck * (start[algo][proto] + transfer * (algo == 0 ? 1.25 : 1));
 }
 
+/* The line that real NCCL logs for a collective. */
+static void log_choice(const struct comm *comm, int coll, size_t bytes, int algo, int proto,
+                       int channels)
+{
+    static const char *const colls[] = {"Broadcast", "Reduce", "AllGather", "ReduceScatter",
+                                        "AllReduce"};
+    static const char *const algos[] = {"TREE", "RING"}, *const protos[] = {"LL", "LL128",
+                                                                            "SIMPLE"};
+    const char *path = getenv("NCCL_DEBUG_FILE");
+    FILE *file = path && comm->rank == 0 ? fopen(path, "a") : NULL;
+
+    if (!file)
+        return;
+    if (coll == ncclFuncAllGather || coll == ncclFuncReduceScatter)
+        bytes /= (size_t)comm->ranks;
+    fprintf(file,
+            "host:1:1 [0] NCCL INFO %s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}\n",
+            colls[coll], bytes, algos[algo], protos[proto], channels - 1);
+    fclose(file);
+}
+
 static double ask(struct comm *comm, int coll, size_t bytes, unsigned *blocks)
 {
     static const int each[3] = {8192, 5120, 32768};
@@ -275,7 +304,7 @@ static double ask(struct comm *comm, int coll, size_t bytes, unsigned *blocks)
         table[i / 3][i % 3] = -1;
     for (int p = 0; p < 3; p++) {
         table[1][p] = (float)(p == 0 ? 8 : p == 1 ? 30 : 15) + (float)bytes / (p ? 2e5f : 1e5f);
-        if (coll == ncclFuncAllReduce)
+        if (coll == ncclFuncAllReduce && !getenv("NCCL_ALGO"))
             table[0][p] = table[1][p] + 10;
     }
     if (comm->tuner)
@@ -293,6 +322,7 @@ static double ask(struct comm *comm, int coll, size_t bytes, unsigned *blocks)
     if (!channels || channels > most)
         channels = most;
     *blocks = (unsigned)channels;
+    log_choice(comm, coll, bytes, algo, proto, channels);
     return truth_us(comm, algo, proto, channels, (double)bytes);
 }
 

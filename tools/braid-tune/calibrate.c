@@ -17,6 +17,7 @@
 #define CELL_MAX   256
 #define GRAPH_US   400.0 /* of work in one graph, so that a launch does not show */
 #define REPEAT_MAX 20
+#define SLOW_US    4000.0 /* fewer launches of these */
 
 static const int fewer[] = {16, 8, 4, 2, 1};
 
@@ -63,6 +64,8 @@ static double measure(struct cell *cell, int mode, int algo, int proto, int chan
     struct sweep_row *row = &cell->rows[cell->count];
     int rc;
 
+    if (cell->estimate_us > SLOW_US)
+        command.launches = MIN(command.launches, 3);
     command.repeat = (int)(GRAPH_US / fmax(cell->estimate_us, 1));
     command.repeat = command.repeat < 1 ? 1 : MIN(command.repeat, REPEAT_MAX);
     rc = group_run(&calibrate->group, &command);

@@ -40,4 +40,8 @@ double calibrate_estimate(const struct calibrate *calibrate, const struct braid_
 /* A table of what was found: NCCL's choice, the best candidate, what the fitted profile decides; with intervals over communicators. */
 void calibrate_report(const struct sweep *sweep, const struct braid_profile *profile, FILE *out);
 
+/* One line a cell as CSV: NCCL's choice as measured, and what the tuner decides with the profile within a budget (0 = none). */
+void calibrate_judge(const struct sweep *sweep, const struct braid_profile *profile, int budget,
+                     FILE *out);
+
 #endif

@@ -278,10 +278,11 @@ static int fit_and_report(struct calibrate *calibrate, const struct arguments *a
     calibrate_report(&calibrate->sweep, &two[1], stdout);
     printf("fit: rms %.1f %% on its %d rows; %.1f %% and %.1f %% on every second size when the "
            "others are left out; noise between\n"
-           "communicators %.1f %% (%d repeats), so a predicted gain below that changes nothing\n%s "
+           "communicators %.1f %% (%d repeats); a predicted gain below %.1f %% changes nothing\n%s "
            "%s\n",
            100 * all.fit_error, all.used, 100 * even.held_out_error, 100 * odd.held_out_error,
-           100 * all.noise, all.pairs, rc ? "NOT written:" : "written:", out_path);
+           100 * all.noise, all.pairs, 100 * two[1].guard_ratio,
+           rc ? "NOT written:" : "written:", out_path);
 out:
     free(two);
     return rc;

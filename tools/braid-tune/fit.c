@@ -72,7 +72,7 @@ static double loss(const struct problem *problem, const double *x, const double 
     static const double pull[DIMS] = {0.002, 0.05, 0.01, 0.01};
     double sum = 0;
 
-    if (x[0] > 12 || x[2] > 8 || x[2] < -8 || x[3] > 1.2 || x[3] < -5 || x[1] > 5 || x[1] < -0.5)
+    if (x[0] > 12 || x[2] > 8 || x[2] < -8 || x[3] > 4.5 || x[3] < -6 || x[1] > 5 || x[1] < -0.5)
         return 1e6;
     set_point(problem, x);
     for (size_t i = 0; i < problem->sweep->count; i++) {
@@ -361,11 +361,11 @@ int fit_profile(const struct sweep *sweep, const struct fit_options *options,
         }
     }
     result->noise = measure_noise(sweep, channels, reach, &result->pairs);
-    if (!isnan(result->noise)) {
-        profile->noise_ratio = result->noise;
-        profile->guard_ratio = options->guard_noise * result->noise;
-    }
     score(&problem, reach, channels, result);
+    if (!isnan(result->noise))
+        profile->noise_ratio = result->noise;
+    /* A model that does not fit knows no small gains either. */
+    profile->guard_ratio = options->guard_noise * fmax(profile->noise_ratio, result->fit_error);
 out:
     free(use);
     free(channels);

@@ -12,7 +12,8 @@
 
 struct fit_options {
     int parity; /* -1 all sizes; 0 or 1: only every second size, for judging on the others */
-    double guard_noise; /* guard = this many times the noise */
+    double
+        guard_noise; /* guard = this many times the noise or the fit error, whichever is larger */
 };
 
 struct fit_result {

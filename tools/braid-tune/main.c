@@ -16,6 +16,9 @@ static const struct {
      cmd_explain},
     {"diff", "what two profiles say differently, and where they decide differently", cmd_diff},
     {"calibrate", "measure this machine through NCCL and fit its profile", cmd_calibrate},
+    {"exercise", "run collectives under the tuner that the environment names, and check results",
+     cmd_exercise},
+    {"judge", "what the tuner decides on a measured sweep, as CSV", cmd_judge},
     {"fit", "a profile from a sweep file", cmd_fit},
     {"waves", "channels that cost a GEMM no extra wave", cmd_waves},
 };

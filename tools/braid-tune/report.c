@@ -117,11 +117,11 @@ static const char *name(int algo, int proto, int channels, char *buf, size_t byt
 
 /* What the tuner decides with the fitted profile when NCCL prefers `nccl` and all measured combinations are usable. */
 static void decide(const struct braid_profile *profile, const struct sweep *sweep, int coll,
-                   uint64_t bytes, const struct summary *summary,
+                   uint64_t bytes, const struct summary *summary, int budget,
                    struct braid_tuner_decision *decision)
 {
     struct braid_shape shape = braid_shape_make((size_t)sweep->ranks, (size_t)sweep->nodes);
-    struct braid_tuner_settings settings = {.channel_ceiling = 64};
+    struct braid_tuner_settings settings = {.channel_ceiling = 64, .sm_budget = budget};
     float table[BRAID_ALGOS * BRAID_PROTOS];
     struct braid_tuner_call call = {(enum braid_coll)coll, bytes,       1, false, table,
                                     BRAID_ALGOS,           BRAID_PROTOS};
@@ -159,7 +159,7 @@ static void report_cell(const struct sweep *sweep, const struct braid_profile *p
         if (!best || centre(&summary.config[i]) < centre(best))
             best = &summary.config[i];
     }
-    decide(profile, sweep, coll, bytes, &summary, &d);
+    decide(profile, sweep, coll, bytes, &summary, 0, &d);
     gain = centre(nccl) / centre(best);
     fprintf(out, "%-14s %11llu  %-20s %9.1f +-%4.1f%%  %-20s %9.1f +-%4.1f%%  %5.2f %-11s %-20s\n",
             braid_coll_names[coll], (unsigned long long)bytes,
@@ -172,18 +172,48 @@ static void report_cell(const struct sweep *sweep, const struct braid_profile *p
             name((int)d.algo, (int)d.proto, d.channels, c, sizeof(c)));
 }
 
+static bool first_of_cell(const struct sweep *sweep, size_t i)
+{
+    for (size_t j = 0; j < i; j++) {
+        if (sweep->rows[j].coll == sweep->rows[i].coll &&
+            sweep->rows[j].bytes == sweep->rows[i].bytes)
+            return false;
+    }
+    return true;
+}
+
 void calibrate_report(const struct sweep *sweep, const struct braid_profile *profile, FILE *out)
 {
     fprintf(out, "%-14s %11s  %-20s %9s %7s  %-20s %9s %7s  %5s %-11s %-20s\n", "collective",
             "bytes", "NCCL's choice", "us", "", "best measured", "us", "", "gain", "",
             "the tuner takes");
     for (size_t i = 0; i < sweep->count; i++) {
-        const struct sweep_row *row = &sweep->rows[i];
-        bool first = true;
+        if (first_of_cell(sweep, i))
+            report_cell(sweep, profile, sweep->rows[i].coll, sweep->rows[i].bytes, out);
+    }
+}
 
-        for (size_t j = 0; j < i && first; j++)
-            first = sweep->rows[j].coll != row->coll || sweep->rows[j].bytes != row->bytes;
-        if (first)
-            report_cell(sweep, profile, row->coll, row->bytes, out);
+void calibrate_judge(const struct sweep *sweep, const struct braid_profile *profile, int budget,
+                     FILE *out)
+{
+    static struct summary summary;
+
+    fprintf(out, "coll,bytes,nccl_algo,nccl_proto,nccl_channels,algo,proto,channels,us,nccl_us\n");
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct sweep_row *row = &sweep->rows[i];
+        struct braid_tuner_decision d;
+        const struct config *nccl;
+
+        if (!first_of_cell(sweep, i))
+            continue;
+        summarise(sweep, row->coll, row->bytes, &summary);
+        if (summary.nccl < 0)
+            continue;
+        nccl = &summary.config[summary.nccl];
+        decide(profile, sweep, row->coll, row->bytes, &summary, budget, &d);
+        fprintf(out, "%s,%llu,%s,%s,%d,%s,%s,%d,%.3f,%.3f\n", braid_coll_names[row->coll],
+                (unsigned long long)row->bytes, braid_algo_names[nccl->algo],
+                braid_proto_names[nccl->proto], nccl->channels, braid_algo_names[d.algo],
+                braid_proto_names[d.proto], d.channels, (double)d.us, (double)d.nccl_us);
     }
 }

@@ -72,7 +72,7 @@ static const char *read_row(char *line, struct sweep_row *row)
     int64_t bytes, number;
     int count = 0;
 
-    for (char *f = strtok_r(line, ",\r\n", &save); f && count < 7;
+    for (char *f = strtok_r(line, ",\r\n", &save); f && count < 8;
          f = strtok_r(NULL, ",\r\n", &save))
         field[count++] = f;
     if (count < 7)

@@ -39,9 +39,11 @@ int tune_profile(const char *name, struct braid_profile *profile);
 int tune_machine(const char *what, struct braid_profile *profile, int *ranks_p, int *nodes_p);
 
 int cmd_calibrate(int argc, char **argv);
+int cmd_exercise(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
+int cmd_judge(int argc, char **argv);
 int cmd_waves(int argc, char **argv);
 
 #endif

@@ -96,11 +96,27 @@ static int parse_number(const char *word, double *value_p)
     return end == word || *end ? -EINVAL : 0;
 }
 
-/* Sets all elements that the selector words choose ("*" = every one). */
+/* Sets the elements of an array with the selectors' dimensions that `want` chooses (-1 = every index). */
+static void set_elements(double *array, const char *selectors, const int *want, double value)
+{
+    size_t inner = 1;
+
+    if (!*selectors) {
+        *array = value;
+        return;
+    }
+    for (const char *s = selectors + 1; *s; s++)
+        inner *= (size_t)braid_selector_count(*s);
+    for (int i = 0; i < braid_selector_count(*selectors); i++) {
+        if (*want < 0 || *want == i)
+            set_elements(array + (size_t)i * inner, selectors + 1, want + 1, value);
+    }
+}
+
+/* A row of numbers: selector words ("*" = every one), then the value. */
 static int set_row(struct parser *parser, const struct braid_row_kind *kind, char **words)
 {
-    double *base = (double *)((char *)parser->profile + kind->offset);
-    size_t depth = strlen(kind->selectors), count = row_count(kind);
+    size_t depth = strlen(kind->selectors);
     int want[4];
     double value;
 
@@ -118,19 +134,7 @@ static int set_row(struct parser *parser, const struct braid_row_kind *kind, cha
     if (!(value >= kind->min && value <= kind->max))
         return fail(parser, -EINVAL, "'%s': %s is outside %g..%g", kind->name, words[1 + depth],
                     kind->min, kind->max);
-    for (size_t i = 0; i < count; i++) {
-        size_t rest = i;
-        bool match = true;
-
-        for (size_t d = depth; d-- > 0;) {
-            size_t n = (size_t)braid_selector_count(kind->selectors[d]);
-
-            match = match && (want[d] < 0 || (size_t)want[d] == rest % n);
-            rest /= n;
-        }
-        if (match)
-            base[i] = value;
-    }
+    set_elements((double *)((char *)parser->profile + kind->offset), kind->selectors, want, value);
     return 0;
 }
 

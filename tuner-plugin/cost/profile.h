@@ -168,6 +168,9 @@ struct braid_machine_key {
     char net[32]; /* "ib", "roce", "efa", "eth", "socket"; "" if unknown */
 };
 
+/* Whether a match row's pattern takes a machine's word; an empty pattern takes all. */
+int braid_profile_fits(const char *glob, const char *value);
+
 /* The profiles that fit a machine, whatever the communicator. */
 struct braid_profile_set {
     struct braid_profile **profiles;

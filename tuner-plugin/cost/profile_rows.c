@@ -38,7 +38,7 @@ const struct braid_row_kind braid_row_kinds[] = {
     ROW("rank_us", "cap", rank_us, 0, 1e3),
     ROW("channel_GBps", "cap", channel_GBps, 1e-6, GBPS_MAX),
     ROW("hop_us", "lap", hop_us, 0, US_MAX),
-    ROW("reach_ratio", "lcap", reach_ratio, 1e-3, 4),
+    ROW("reach_ratio", "lcap", reach_ratio, 1e-3, 100),
     ROW("rate_GBps", "r", rate_GBps, 1e-3, GBPS_MAX),
     ROW("rails", "", rails, 1, 64),
     ROW("gpus_per_root", "", gpus_per_root, 1, 64),

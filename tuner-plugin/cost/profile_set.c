@@ -18,7 +18,7 @@ static int in_range(const double *range, int value)
     return !(range[1] == range[1] && value > range[1]);
 }
 
-static int fits(const char *glob, const char *value)
+int braid_profile_fits(const char *glob, const char *value)
 {
     return !glob[0] || !fnmatch(glob, value, FNM_CASEFOLD);
 }
@@ -99,7 +99,8 @@ static int load_file(struct braid_profile_set *set, const struct braid_machine_k
             *error = here;
         return 0;
     }
-    if (!fits(scratch->match_gpu, key->gpu) || !fits(scratch->match_net, key->net))
+    if (!braid_profile_fits(scratch->match_gpu, key->gpu) ||
+        !braid_profile_fits(scratch->match_net, key->net))
         return 0;
     return braid_profile_set_add(set, scratch);
 }

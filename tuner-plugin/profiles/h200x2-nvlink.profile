@@ -11,10 +11,6 @@ match_ranks_max 2 @fit
 match_nodes_min 1 @fit
 match_nodes_max 1 @fit
 trust 1 @fit
-base_us broadcast collnet_direct simple 0 @fit
-base_us broadcast nvls simple 0 @fit
-base_us reduce collnet_direct simple 0 @fit
-base_us reduce nvls simple 0 @fit
 base_us all_gather ring ll 6.98433 @fit
 base_us all_gather ring ll128 12.8964 @fit
 base_us all_gather ring simple 16.3342 @fit
@@ -172,7 +168,7 @@ correct_ratio all_reduce ring simple 16777216 1.00922 @fit
 correct_ratio all_reduce ring simple 67108864 1.01819 @fit
 correct_ratio all_reduce ring simple 268435456 0.979263 @fit
 noise_ratio 0.047911 @fit
-guard_ratio 0.047911 @fit
+guard_ratio 0.05698 @fit
 channels 24 @fit
 channels_max 24 @fit
 nccl_nvls 0 @fit

@@ -11,10 +11,6 @@ match_ranks_min 2 @fit
 match_ranks_max 2 @fit
 match_nodes_max 2 @fit
 trust 1 @fit
-base_us broadcast collnet_direct simple 0 @fit
-base_us broadcast nvls simple 0 @fit
-base_us reduce collnet_direct simple 0 @fit
-base_us reduce nvls simple 0 @fit
 base_us all_gather ring ll 28.8594 @fit
 base_us all_gather ring ll128 32.7919 @fit
 base_us all_gather ring simple 45.3926 @fit
