@@ -4,7 +4,7 @@
 #   function   every case: ranks on GPUs of their own, or on one GPU under MPS when there is only one
 #   shared     the same with all ranks on GPU 0 under MPS, when there are more GPUs
 #   latency    primitives beside their bare counterparts
-#   sanitizer  compute-sanitizer memcheck and racecheck on small cases, ranks as threads of one process
+#   sanitizer  compute-sanitizer (memcheck, racecheck, synccheck) on small cases, ranks as threads of one process
 #   examples   device/examples, from C++ and from PyTorch
 #   death      ranks that are killed; last, because MPS may not survive it
 # Needs build/dev/bin/{gpu_device,example_*} and build/dev/lib/libbraid.so*, which can be built without a GPU:
@@ -52,24 +52,32 @@ stage() {
   fi
 }
 
-# Every tool on every small case. An error of the tool fails; a case of two ranks may time out where the tool serialises kernels.
+# An error of a tool fails; a case of two ranks may time out where the tool serialises kernels.
 sanitize() {
   command -v compute-sanitizer >/dev/null || { echo "skipped: no compute-sanitizer"; return 77; }
   local bad=0 runs=0 tool name log errors
-  for tool in memcheck racecheck; do
-    for name in put_signal/small packets/small barrier/small put_signal/small_threads packets/small_threads barrier/small_threads; do
-      log=$OUT/device-sanitizer-$tool-${name//\//-}.log
-      timeout -k 5 40 compute-sanitizer --tool $tool $program --in-place "$name" >"$log" 2>&1
-      errors=$(grep -hoE '(ERROR|RACECHECK) SUMMARY: [0-9]+' "$log" | awk '{sum += $3} END {print NR ? sum : "none"}')
-      runs=$((runs + 1))
-      echo "$tool $name: $errors errors, $(grep -oE '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)"
-      [ "$errors" = 0 ] || bad=$((bad + 1))
-      case $name in *threads) ;; *) grep -q ' 0 failed' "$log" || bad=$((bad + 1)) ;; esac
-    done
-  done
+  while read -r tool name; do
+    log=$OUT/device-sanitizer-$tool-${name//\//-}.log
+    timeout -k 5 30 compute-sanitizer --tool "$tool" $program --in-place "$name" >"$log" 2>&1 </dev/null
+    errors=$(grep -hoE '(ERROR|RACECHECK) SUMMARY: [0-9]+' "$log" | awk '{sum += $3} END {print NR ? sum : "none"}')
+    runs=$((runs + 1))
+    echo "$tool $name: $errors errors, $(grep -oE '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)"
+    [ "$errors" = 0 ] || bad=$((bad + 1))
+    case $name in *threads) ;; *) grep -q ' 0 failed' "$log" || bad=$((bad + 1)) ;; esac
+  done <<'LIST'
+memcheck put_signal/small
+memcheck packets/small
+memcheck barrier/small
+memcheck put_signal/small_threads
+memcheck packets/small_threads
+memcheck barrier/small_threads
+racecheck tiles/small_threads
+synccheck barrier/small
+LIST
   echo "$((runs - bad)) passed, $bad failed under compute-sanitizer"
   [ $bad = 0 ]
 }
+
 # device/examples: each says "passed" or "FAILED" itself.
 examples() {
   local bad=0 runs=0 name

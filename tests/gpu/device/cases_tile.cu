@@ -189,7 +189,7 @@ static void bulk_case(struct rank *r)
     poison(r);
     preset(r, &full, 0xfffffff0u);
     EXPECT(r, braid_comm_sync(r->comm) == 0);
-    bulk<<<1, 128, 0, r->stream>>>(*r->c, *r->w, full, 600, r->verdict);
+    bulk<<<1, 128, 0, r->stream>>>(*r->c, *r->w, full, r->option[0] == 's' ? 12 : 600, r->verdict);
     settle(r, 20, 1);
     CUDA(r, cudaGetLastError());
 }
@@ -197,6 +197,7 @@ static void bulk_case(struct rank *r)
 const struct test_case tile_cases[] = {
     {"tiles/counted", counted_case, 2, 30, 5000, 0xfffffff0u, "", 0},
     {"tiles/plain", plain_case, 2, 30, 5000, 1, "", 0},
+    {"tiles/small_threads", bulk_case, 2, 30, 5000, 1, "small", CASE_SMALL | CASE_THREADS},
     {"tiles/bulk", bulk_case, 2, 30, 5000, 1, "", 0},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };
