@@ -22,7 +22,8 @@ struct transfer {
     int count;
     size_t send_bytes;
     size_t receive_bytes;
-    int posts; /* messages a connection */
+    size_t first_bytes; /* of message 0 on both sides; 0: as the others */
+    int posts;          /* messages a connection */
     bool must_fail;
     bool again_sends; /* sends that went well are repeated: the error may come with a later one */
     int again_peer; /* all transfers with this rank are repeated until there is an error; -1: none */
@@ -35,6 +36,13 @@ struct transfer {
     uint64_t failed_ns[MAX_CONNS]; /* from the start */
 };
 
+static size_t bytes_of(const struct transfer *t, int i, int k)
+{
+    if (k == 0 && t->first_bytes)
+        return t->first_bytes;
+    return t->conns[i].sends ? t->send_bytes : t->receive_bytes;
+}
+
 static void reg_job(void *arg)
 {
     struct transfer *t = arg;
@@ -43,7 +51,7 @@ static void reg_job(void *arg)
         for (int k = 0; k < t->posts; k++) {
             struct fake_buffer *b = &t->buffers[i][k];
 
-            fake_buffer_make(b, t->conns[i].sends ? t->send_bytes : t->receive_bytes, false);
+            fake_buffer_make(b, bytes_of(t, i, k), false);
             fake_must(t->r, fake_net_reg(&t->r->net, t->conns[i].comm, b->data, b->size, &b->mh),
                       "regMr");
             if (t->conns[i].sends)
@@ -269,23 +277,28 @@ static void post_first_job(void *arg)
 {
     struct transfer *t = arg;
 
-    while (!t->requests[0][0])
-        fake_must(t->r, push(t, 0, 0), "irecv");
+    uint64_t start = fake_now_ns();
+
+    /* A few polls, so that a plugin with threads of its own may hand the transfer to them. */
+    while (!t->requests[0][0] || (fake_now_ns() - start < 3000000 && !t->done[0][0]))
+        fake_must(t->r, push(t, 0, 0), "irecv or test");
 }
 
 /* The sender's requests are done and it closes before the receiver has posted anything: nothing may be lost. */
 static void early_close_main(struct fake_rank *r, void *arg)
 {
-    static const size_t sizes[] = {0, 8, 1000, 65536};
+    static const size_t sizes[] = {0, 8, 1000, 65536, 1000, 0};
+    static const size_t first[] = {0, 0, 0, 0, 4 << 20, 64 << 20};
+    bool bulk = *(const bool *)arg;
     struct fake_conn conns[MAX_CONNS];
 
-    (void)arg;
     fake_rank_load(r);
-    for (size_t s = 0; s < FAKE_COUNT(sizes); s++) {
+    for (size_t s = bulk ? 4 : 0; s < (bulk ? FAKE_COUNT(sizes) : 4); s++) {
         int count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
         struct transfer *t = make_transfer(r, conns, count, sizes[s], sizes[s]);
         uint64_t start = fake_now_ns();
 
+        t->first_bytes = first[s];
         fake_connect_all(r, conns, count);
         fake_worker_run(&r->service, reg_job, t);
         if (r->rank == 1)
@@ -306,8 +319,9 @@ static void early_close_main(struct fake_rank *r, void *arg)
             fake_die(r, "%zu bytes, sender closed early: %s on the %s side", sizes[s],
                      fake_result_name(t->result[0]), conns[0].sends ? "sending" : "receiving");
         for (int k = 0; k < t->posts && r->rank == 1; k++)
-            if (fake_pattern_check(t->buffers[0][k].data, sizes[s], (uint64_t)k) != sizes[s])
-                fake_die(r, "message %d of %zu bytes is wrong", k, sizes[s]);
+            if (fake_pattern_check(t->buffers[0][k].data, bytes_of(t, 0, k), (uint64_t)k) !=
+                bytes_of(t, 0, k))
+                fake_die(r, "message %d of %zu bytes is wrong", k, bytes_of(t, 0, k));
         end_transfer(t);
         if (r->rank == 0)
             *fake_board_word(r, 4) = 1;
@@ -435,6 +449,7 @@ struct error_play {
     fake_rank_main run;
     int ranks;
     unsigned may_die;
+    bool flag; /* what `run` is given */
 };
 
 static int error_run(const struct fake_options *options, const struct scenario *self)
@@ -444,16 +459,17 @@ static int error_run(const struct fake_options *options, const struct scenario *
 
     o.ranks = play->ranks;
     o.channels = 1;
-    return fake_ranks_run(&o, play->may_die, play->run, NULL);
+    return fake_ranks_run(&o, play->may_die, play->run, (void *)&play->flag);
 }
 
-static const struct error_play oversize = {oversize_main, 2, 0};
-static const struct error_play inflight = {inflight_main, 2, 0};
-static const struct error_play left = {left_main, 2, 0};
-static const struct error_play early_close = {early_close_main, 2, 0};
-static const struct error_play killed = {killed_main, 3, 1u << 2};
-static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1};
-static const struct error_play lonely = {lonely_main, 2, 0};
+static const struct error_play oversize = {oversize_main, 2, 0, false};
+static const struct error_play inflight = {inflight_main, 2, 0, false};
+static const struct error_play left = {left_main, 2, 0, false};
+static const struct error_play early_close = {early_close_main, 2, 0, false};
+static const struct error_play early_close_bulk = {early_close_main, 2, 0, true};
+static const struct error_play killed = {killed_main, 3, 1u << 2, false};
+static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1, false};
+static const struct error_play lonely = {lonely_main, 2, 0, false};
 
 static const struct scenario list[] = {
     {"oversize", "a send larger than its receive is an error on both sides", error_run, &oversize,
@@ -463,6 +479,8 @@ static const struct scenario list[] = {
     {"left", "the peer closes while this side waits", error_run, &left, false},
     {"early-close", "the sender is done and closes before the receiver posts", error_run,
      &early_close, false},
+    {"early-close-bulk", "the same with a large message in front of small ones", error_run,
+     &early_close_bulk, true},
     {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
     {"dead-handle", "connect to a rank that died (set the plugin's own bound below --timeout)",
      error_run, &dead_handle, true},
