@@ -120,6 +120,16 @@ static bool lane_is_up(const struct braid_lane *lane)
     return atomic_load_explicit(&lane->state, memory_order_relaxed) == BRAID_LANE_UP;
 }
 
+static bool has_lane_up(const struct braid_conn *conn)
+{
+    unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
+
+    for (unsigned i = 0; i < count; i++)
+        if (lane_is_up(conn->lanes[i]))
+            return true;
+    return false;
+}
+
 /* -- failure ---------------------------------------------------------------------------------------------------------------- */
 
 void braid_conn_fail(struct braid_conn *conn, int error)
@@ -136,6 +146,19 @@ void braid_conn_fail_tell(struct braid_conn *conn, int error, const char *text)
     braid_conn_fail(conn, error);
 }
 
+int braid_conn_status(struct braid_conn *conn)
+{
+    int error = atomic_load_explicit(&conn->error, memory_order_relaxed);
+
+    if (error == 0 && atomic_load_explicit(&conn->ended, memory_order_relaxed)) {
+        BRAID_WARN("peer %s has closed the connection, and this side still %s", conn->peer,
+                   conn->sender ? "sends to it" : "waits for a message from it");
+        error = -ECONNRESET;
+        braid_conn_fail(conn, error);
+    }
+    return error;
+}
+
 void braid_lane_failed(struct braid_lane *lane, int error, const char *what)
 {
     struct braid_conn *conn = lane->conn;
@@ -147,9 +170,13 @@ void braid_lane_failed(struct braid_lane *lane, int error, const char *what)
     if (atomic_load(&conn->error) != 0)
         return; /* said already */
     lane->ops->describe(conn, where, sizeof(where));
-    if (atomic_load(&conn->peer_closed))
+    if (atomic_load(&conn->peer_closed)) {
         BRAID_INFO(BRAID_LOG_NET, "peer %s closed the connection (%s)", conn->peer, where);
-    else if (error == -ECONNRESET || error == -EPIPE)
+        if (!has_lane_up(conn))
+            atomic_store(&conn->ended, true);
+        return;
+    }
+    if (error == -ECONNRESET || error == -EPIPE)
         BRAID_WARN("lost peer %s (%s): %s: the peer ended without closing the connection",
                    conn->peer, where, what);
     else

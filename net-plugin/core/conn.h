@@ -146,7 +146,9 @@ struct braid_conn {
     int traffic_class;
     atomic_int error;        /* sticky negative errno */
     atomic_bool peer_closed; /* BYE came */
-    bool fail_due;           /* fail_text is to be sent as FAIL record; under lock */
+    atomic_bool
+        ended;     /* and no lane is left: what came before still counts, nothing more will come */
+    bool fail_due; /* fail_text is to be sent as FAIL record; under lock */
     char fail_text[256];
     char peer[160];
     struct braid_spin lock;
@@ -181,6 +183,16 @@ static inline void braid_mr_use(struct braid_mr *mr, int count)
 struct braid_conn *braid_conn_new(bool sender, int dev, int traffic_class);
 /* Detaches the transport, if any, and frees. Accepts NULL. */
 void braid_conn_free(struct braid_conn *conn);
+
+/* Whether nothing more will come; what a request finds done after this is done. */
+static inline bool braid_conn_is_over(const struct braid_conn *conn)
+{
+    return atomic_load_explicit(&conn->error, memory_order_acquire) != 0 ||
+           atomic_load_explicit(&conn->ended, memory_order_acquire);
+}
+
+/* What a request that is not done has to expect: 0 (it may still come), or the connection's error. */
+int braid_conn_status(struct braid_conn *conn);
 
 /* Sticky failure: the first error stays. Logs nothing. */
 void braid_conn_fail(struct braid_conn *conn, int error);

@@ -186,6 +186,11 @@ __attribute__((destructor)) static void unload(void)
     if (plugin.inits > 0 && plugin.pid == getpid())
         stop();
     plugin.inits = 0;
+    while (plugin.contexts != NULL) {
+        struct context *context = plugin.contexts;
+        plugin.contexts = context->next;
+        free(context);
+    }
 }
 
 /* -- devices ------------------------------------------------------------------------------------------------------------------ */

@@ -422,8 +422,13 @@ int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes)
         *done = is_done(recv);
     }
     if (!*done) {
+        bool over = braid_conn_is_over(conn);
         braid_conn_pump(conn);
-        return atomic_load_explicit(&conn->error, memory_order_relaxed);
+        *done =
+            over &&
+            is_done(recv); /* another thread may have taken in the last message and then the end */
+        if (!*done)
+            return over ? braid_conn_status(conn) : 0;
     }
     for (int i = 0; i < recv->n; i++) {
         struct braid_sub *sub = slot_of(conn->rx, recv->first_sub + (uint32_t)i);

@@ -331,8 +331,12 @@ int braid_sender_test(struct braid_send *send, bool *done, int *size)
             braid_conn_pump(conn);
         *done = is_done(send);
     }
-    if (!*done)
-        return atomic_load_explicit(&conn->error, memory_order_relaxed);
+    if (!*done) {
+        bool over = braid_conn_is_over(conn);
+        *done = over && is_done(send);
+        if (!*done)
+            return over ? braid_conn_status(conn) : 0;
+    }
     if (size != NULL)
         *size = (int)send->bytes;
     braid_mr_use(send->mr, -1);

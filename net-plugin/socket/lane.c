@@ -102,6 +102,11 @@ static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
     lane->blocked = sent < 0 && errno == EAGAIN;
     if (lane->blocked)
         return 0;
+    if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+        lane->peer_gone =
+            true; /* what it sent before may still lie in the socket: the reading side ends the lane */
+        return 0;
+    }
     if (sent < 0)
         return lane_failed(lane, -errno, "send");
     advance_tx(lane, (size_t)sent);
@@ -134,7 +139,8 @@ int braid_socket_control(struct braid_lane *base, const struct braid_rec *rec, c
 {
     struct braid_socket_lane *lane = lane_of(base);
 
-    if (lane->put_active || lane->fd < 0 || !make_room(lane, sizeof(*rec) + rec->body_bytes))
+    if (lane->put_active || lane->fd < 0 || lane->peer_gone ||
+        !make_room(lane, sizeof(*rec) + rec->body_bytes))
         return -EAGAIN;
     append(lane, rec, body, rec->body_bytes);
     if (!more)
@@ -151,7 +157,7 @@ int braid_socket_push(struct braid_lane *base)
         sent = send_some(lane, CALL_BYTES);
     if (sent < 0)
         return (int)sent;
-    if (lane->tx_sent == lane->tx_have)
+    if (lane->tx_sent == lane->tx_have || lane->peer_gone)
         return 0;
     braid_io_arm(lane); /* its owner may not call again, but the peer waits */
     return -EAGAIN;
@@ -180,7 +186,7 @@ static ssize_t progress_tx(struct braid_socket_lane *lane, size_t budget)
     size_t moved = 0;
     ssize_t sent = 1;
 
-    while (sent > 0 && moved < budget) {
+    while (sent > 0 && moved < budget && !lane->peer_gone) {
         if (!lane->put_active && !fetch_put(lane) && lane->tx_sent == lane->tx_have)
             break;
         sent = send_some(lane, MIN(CALL_BYTES, budget - moved));

@@ -24,7 +24,8 @@ struct braid_socket_lane {
 
     size_t tx_have, tx_sent;
     bool put_active;
-    bool blocked; /* the last send met a full socket buffer */
+    bool blocked;   /* the last send met a full socket buffer */
+    bool peer_gone; /* sending has failed; reading will tell how the lane ends */
     struct braid_put put;
     size_t put_sent;
 
