@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -166,6 +167,7 @@ static void start_rank(struct transport *t, int rank)
         die(t, rank, "start", strerror(errno));
     t->pids[rank] = fork();
     if (t->pids[rank] == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         set_environment(t, rank);
         dup2(fds[1], COMMAND_FD);
         snprintf(number, sizeof(number), "%d", rank);

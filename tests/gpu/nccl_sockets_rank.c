@@ -116,8 +116,10 @@ static int open_gpu(void)
 
     if (cuda_failed(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount"))
         return 1;
-    if (cuda_failed(cudaSetDevice(self.rank % gpus), "cudaSetDevice") ||
-        cuda_failed(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), "cudaSetDeviceFlags") ||
+    if (cuda_failed(cudaInitDevice(self.rank % gpus, cudaDeviceScheduleBlockingSync,
+                                   cudaInitDeviceFlagsAreValid),
+                    "cudaInitDevice") ||
+        cuda_failed(cudaSetDevice(self.rank % gpus), "cudaSetDevice") ||
         cuda_failed(cudaGetDeviceProperties(&properties, self.rank % gpus), "properties") ||
         cuda_failed(cudaStreamCreateWithFlags(&self.stream, cudaStreamNonBlocking), "stream") ||
         cuda_failed(cudaMalloc((void **)&self.send, self.bytes), "cudaMalloc") ||
