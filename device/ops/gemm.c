@@ -254,18 +254,11 @@ static int prepare_products(struct braid_gemm *g)
     return 0;
 }
 
-static int make_streams(struct braid_gemm *g)
+static int make_events(struct braid_gemm *g)
 {
-    int least = 0, greatest = 0, rc = 0;
     size_t edges = 0;
+    int rc = 0;
 
-    g->cuda->priority_range(&least, &greatest);
-    for (uint32_t lane = 1; rc == 0 && lane < BRAID_GEMM_MAX_LANES; lane++)
-        if (g->program.lanes & (1u << lane))
-            rc = braid_gemm_cuda_check(
-                g->cuda->stream_create(&g->stream[lane], CU_STREAM_NON_BLOCKING,
-                                       lane < BRAID_GEMM_LANE_PUSH ? least : greatest),
-                "stream");
     for (size_t i = 0; i < g->program.count; i++)
         edges += g->program.instr[i].kind == BRAID_GEMM_I_EDGE;
     g->events = calloc(edges + 1, sizeof(CUevent));
@@ -298,10 +291,7 @@ static int make_scratch(struct braid_gemm *g)
     if (staged)
         rc =
             allocate(g, &g->stage, (size_t)g->desc.m * braid_gemm_row_bytes(g, BRAID_GEMM_B_STAGE));
-    for (uint32_t lane = 0; rc == 0 && lane < 4; lane++)
-        if (lane == 0 || g->program.lanes & (1u << lane))
-            rc = allocate(g, &g->workspace[lane], BRAID_GEMM_WORKSPACE);
-    return rc;
+    return rc ? rc : allocate(g, &g->workspace, BRAID_GEMM_WORKSPACE);
 }
 
 static int load_kernels(struct braid_gemm *g)
@@ -344,7 +334,7 @@ static int build(struct braid_gemm *g)
     if (rc == 0)
         rc = prepare_products(g);
     if (rc == 0)
-        rc = make_streams(g);
+        rc = make_events(g);
     if (rc == 0)
         rc = make_scratch(g);
     if (rc == 0)
@@ -364,8 +354,8 @@ static int make_watch(struct braid_gemm *g)
     w->timeout_ns = braid_comm_timeout_ns(g->comm);
     w->program = &g->program;
     w->flag_count = 2u * (uint32_t)g->ranks * (1 + BRAID_GEMM_MAX_SPLITS);
-    rc = braid_gemm_cuda_check(g->cuda->stream_create(&w->stream, CU_STREAM_NON_BLOCKING, 0),
-                               "stream");
+    rc = braid_gemm_lanes_get(g->cuda, g->comm, &g->lanes);
+    w->stream = rc == 0 ? g->lanes->watch : NULL;
     if (rc == 0)
         rc = braid_gemm_cuda_check(
             g->cuda->host_alloc(&word, 128, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
@@ -462,24 +452,20 @@ static void tear_down(struct braid_gemm *g)
 {
     for (size_t i = 0; i < g->event_count; i++)
         g->cuda->event_destroy(g->events[i]);
-    for (uint32_t lane = 1; lane < BRAID_GEMM_MAX_LANES; lane++)
-        if (g->stream[lane])
-            g->cuda->stream_destroy(g->stream[lane]);
-    for (int lane = 0; lane < 4; lane++)
-        if (g->workspace[lane])
-            g->cuda->mem_free(g->workspace[lane]);
+    if (g->workspace)
+        g->cuda->mem_free(g->workspace);
     if (g->stage)
         g->cuda->mem_free(g->stage);
     if (g->module)
         g->cuda->module_unload(g->module);
     braid_gemm_blas_close(&g->blas);
     braid_window_free(g->window);
-    if (g->watch.stream)
-        g->cuda->stream_destroy(g->watch.stream);
     if (g->watch.busy)
         g->cuda->host_free((void *)g->watch.busy);
     if (g->watch.copy)
         g->cuda->host_free(g->watch.copy);
+    if (g->lanes)
+        braid_gemm_lanes_put(g->cuda, g->lanes);
 }
 
 static void release(struct braid_gemm *g)
@@ -538,8 +524,7 @@ void braid_gemm_destroy(struct braid_gemm *g)
         return;
     if (braid_gemm_enter(g) == 0) {
         for (uint32_t lane = 1; lane < BRAID_GEMM_MAX_LANES; lane++)
-            if (g->stream[lane])
-                g->cuda->stream_synchronize(g->stream[lane]); /* the watchdog bounds it */
+            g->cuda->stream_synchronize(g->lanes->stream[lane]); /* the watchdog bounds it */
         braid_gemm_leave(g);
     }
     braid_gemm_watch_remove(&g->watch);
@@ -619,7 +604,7 @@ int braid_gemm_compute(struct braid_gemm *g, const void *x, const void *w, void 
     rc = braid_gemm_enter(g);
     if (rc != 0)
         return rc;
-    rc = braid_gemm_blas_run(&g->blas, g->whole, x, w, NULL, y, (void *)(uintptr_t)g->workspace[0],
+    rc = braid_gemm_blas_run(&g->blas, g->whole, x, w, NULL, y, (void *)(uintptr_t)g->workspace,
                              stream);
     braid_gemm_leave(g);
     return rc;

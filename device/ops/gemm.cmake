@@ -17,7 +17,7 @@ if(BRAID_HAVE_CUDA)
   set_source_files_properties(ops/gemm_image.c PROPERTIES OBJECT_DEPENDS ${fatbin}
     COMPILE_DEFINITIONS "BRAID_GEMM_FATBIN=\"${fatbin}\"")
   braid_library(braid_gemm
-    SOURCES ops/gemm.c ops/gemm_blas.c ops/gemm_cuda.c ops/gemm_exec.c ops/gemm_image.c ops/gemm_tune.c ops/gemm_watch.c
+    SOURCES ops/gemm.c ops/gemm_blas.c ops/gemm_cuda.c ops/gemm_exec.c ops/gemm_image.c ops/gemm_lanes.c ops/gemm_tune.c ops/gemm_watch.c
     LINKS braid_gemm_plan)
   target_include_directories(braid_gemm SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 else()

@@ -3,6 +3,7 @@
  *   gemm.c        creating, agreeing with the other ranks, destroying, the public calls
  *   gemm_plan.c   the schedule
  *   gemm_exec.c   the schedule as stream operations
+ *   gemm_lanes.c  the streams that the objects of a communicator share
  *   gemm_watch.c  the thread that ends late waits
  *   gemm_tune.c   timing of cuBLASLt's proposals
  *   gemm_choice.c settings from the profile or the model
@@ -55,8 +56,23 @@ struct braid_gemm_call {
     CUstream stream;
 };
 
+/*
+ * Streams beside the caller's, with the memory that products on them need: one set a communicator, because a GPU has few hardware
+ * queues and a stream that waits blocks the ones that share its queue. All ranks run their operations in the same order, so one set
+ * cannot deadlock.
+ */
+struct braid_gemm_lanes {
+    struct braid_gemm_lanes *next;
+    struct braid_comm *comm;
+    int users;
+    CUstream stream[BRAID_GEMM_MAX_LANES]; /* [0] is unused */
+    CUstream watch;                        /* of the watchdog and of set-up */
+    CUdeviceptr workspace[BRAID_GEMM_LANE_PUSH];
+};
+
 struct braid_gemm {
     struct braid_comm *comm;
+    struct braid_gemm_lanes *lanes;
     struct braid_gemm_desc desc; /* settings: the agreed ones */
     struct braid_gemm_info info;
     struct braid_gemm_machine on;
@@ -79,8 +95,7 @@ struct braid_gemm {
     size_t offset[BRAID_GEMM_B_COUNT]; /* of window buffers; the flags are at 0 */
     CUdeviceptr base[BRAID_MAX_RANKS]; /* the window of each rank */
     CUdeviceptr stage;
-    CUdeviceptr workspace[4];              /* of each compute lane */
-    CUstream stream[BRAID_GEMM_MAX_LANES]; /* [0] stays NULL: the caller's */
+    CUdeviceptr workspace; /* for products on the caller's stream */
     CUevent *events;
     size_t event_count;
     CUdeviceptr busy; /* the busy word as the GPU sees it */
@@ -94,6 +109,11 @@ size_t braid_gemm_row_bytes(const struct braid_gemm *g, int buffer);
 enum braid_gemm_share { BRAID_GEMM_ALL, BRAID_GEMM_NO_PRODUCTS, BRAID_GEMM_ONLY_PRODUCTS };
 int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call,
                        enum braid_gemm_share share);
+
+/* gemm_lanes.c: the communicator's set, made at the first use; 0 or a negative errno. The context is current. */
+int braid_gemm_lanes_get(const struct braid_gemm_cuda *cuda, struct braid_comm *comm,
+                         struct braid_gemm_lanes **lanes_p);
+void braid_gemm_lanes_put(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *lanes);
 
 /* gemm_watch.c: from add to remove the watchdog looks at the object. Remove waits until it does not any more. */
 int braid_gemm_watch_add(struct braid_gemm_watch *watch);

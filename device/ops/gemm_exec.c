@@ -55,7 +55,7 @@ static CUdeviceptr address(const struct run *r, int rank, int buffer, int64_t ro
 
 static CUstream stream_of(const struct run *r, uint32_t lane)
 {
-    return lane == 0 ? r->call->stream : r->g->stream[lane];
+    return lane == 0 ? r->call->stream : r->g->lanes->stream[lane];
 }
 
 static int flush(struct run *r)
@@ -112,6 +112,8 @@ static int flag_step(struct run *r, const struct braid_gemm_instr *i)
         batch_write(r, word, 0, false);
     } else if (i->kind == BRAID_GEMM_I_POST) {
         batch_write(r, g->base[i->peer] + i->flag * sizeof(uint32_t), 1, true);
+    } else if (i->kind == BRAID_GEMM_I_MARK) {
+        batch_write(r, g->busy, BRAID_GEMM_RUNNING, false);
     } else {
         batch_write(r, g->busy, BRAID_GEMM_IDLE, false);
     }
@@ -142,7 +144,8 @@ static int product_step(struct run *r, const struct braid_gemm_instr *i, int pro
     int rc = braid_gemm_blas_run(
         &g->blas, product, (const void *)(uintptr_t)address(r, g->rank, i->src, i->src_row),
         r->call->w, acc, (void *)(uintptr_t)address(r, g->rank, i->dst, i->dst_row),
-        (void *)(uintptr_t)g->workspace[i->lane], stream_of(r, i->lane));
+        (void *)(uintptr_t)(i->lane == 0 ? g->workspace : g->lanes->workspace[i->lane]),
+        stream_of(r, i->lane));
 
     if (rc != 0)
         BRAID_WARN("cuBLASLt refused a product of %ld rows", (long)i->rows);
@@ -199,6 +202,7 @@ static int step(struct run *r, const struct braid_gemm_instr *i, int product)
         return rc ? rc : flush(r);
     case BRAID_GEMM_I_WAIT:
     case BRAID_GEMM_I_POST: return flag_step(r, i);
+    case BRAID_GEMM_I_MARK: return r->g->ranks == 1 ? 0 : flag_step(r, i);
     default: break;
     }
     rc = flush(r);

@@ -174,6 +174,16 @@ static void join_lanes(struct builder *b)
             edge(b, lane, 0);
 }
 
+/*
+ * Products that could all begin at once shall begin in order, because the first one's rows are pushed first: the others' lanes take
+ * one short step before.
+ */
+static void begin_in_order(struct builder *b)
+{
+    for (uint32_t lane = 1; lane < b->lanes; lane++)
+        append(b, BRAID_GEMM_I_MARK, lane);
+}
+
 static uint32_t compute_mask(const struct builder *b)
 {
     return (1u << b->lanes) - 1;
@@ -327,7 +337,8 @@ static void make_reduce(struct builder *b, bool all)
     bool pipeline = b->set->method == BRAID_GEMM_PIPELINE;
     uint32_t steps = (uint32_t)b->ranks, keys = b->splits + steps - 1;
 
-    fork_lanes(b, (compute_mask(b) & ~1u) | 1u << LANE_PUSH | (all ? 1u << LANE_COPY : 0));
+    fork_lanes(b, compute_mask(b) | 1u << LANE_PUSH | (all ? 1u << LANE_COPY : 0));
+    begin_in_order(b);
     for (uint32_t key = 0; key < (pipeline ? keys : steps); key++)
         for (uint32_t j = 0; j < (pipeline ? steps : b->splits); j++) {
             uint32_t s = pipeline ? j : key, c = pipeline ? key - j : j;
@@ -457,6 +468,22 @@ static void make_alone(struct builder *b)
     whole_product(b, BRAID_GEMM_B_X, BRAID_GEMM_B_Y);
 }
 
+/* Edges and marks of lanes that got nothing to do. */
+static void drop_idle_lanes(struct braid_gemm_program *p)
+{
+    uint32_t used = 1;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < p->count; i++)
+        if (p->instr[i].kind != BRAID_GEMM_I_EDGE && p->instr[i].kind != BRAID_GEMM_I_MARK)
+            used |= 1u << p->instr[i].lane;
+    for (size_t i = 0; i < p->count; i++)
+        if (used & 1u << p->instr[i].lane && used & 1u << p->instr[i].lane2)
+            p->instr[kept++] = p->instr[i];
+    p->count = kept;
+    p->lanes = used;
+}
+
 static void make(struct builder *b, const struct braid_gemm_desc *desc)
 {
     int method = b->set->method;
@@ -475,6 +502,8 @@ static void make(struct builder *b, const struct braid_gemm_desc *desc)
     else
         make_reduce(b, desc->op == BRAID_GEMM_AR);
     append(b, BRAID_GEMM_I_END, 0);
+    if (b->error == 0)
+        drop_idle_lanes(b->p);
 }
 
 int braid_gemm_program_make(const struct braid_gemm_desc *desc,

@@ -31,6 +31,7 @@ enum braid_gemm_kind {
     BRAID_GEMM_I_WAIT, /* until the own word `flag` is 1, then 0 */
     BRAID_GEMM_I_POST, /* 1 into word `flag` of `peer`, after everything before it on the lane */
     BRAID_GEMM_I_EDGE, /* what follows on lane2 waits for what came before on lane */
+    BRAID_GEMM_I_MARK, /* a short step that changes nothing: the lane begins a little later than the caller's stream */
     BRAID_GEMM_I_BEGIN,
     BRAID_GEMM_I_END,
 };

@@ -99,8 +99,7 @@ static int enqueue(struct trial *t, int product)
 
     return braid_gemm_blas_run(&g->blas, product, (void *)(uintptr_t)t->x, (void *)(uintptr_t)t->w,
                                g->blas.products[product].adds ? (void *)(uintptr_t)t->acc : NULL,
-                               (void *)(uintptr_t)t->y, (void *)(uintptr_t)g->workspace[0],
-                               t->stream);
+                               (void *)(uintptr_t)t->y, (void *)(uintptr_t)g->workspace, t->stream);
 }
 
 /* The fastest of ROUNDS rounds of REPEATS products; a negative number when the proposal does not run. */
