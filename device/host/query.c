@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "braid/braid.h"
 #include "common/util.h"
@@ -31,9 +30,11 @@ int braid_comm_error(const struct braid_comm *comm, struct braid_devcomm_error *
             *reason = *error;
         return status;
     }
+    if (atomic_load_explicit(&comm->words->abort, memory_order_acquire) != 0)
+        status = BRAID_DEV_ABORTED;
     if (reason != NULL)
-        memset(reason, 0, sizeof(*reason));
-    return atomic_load_explicit(&comm->words->abort, memory_order_acquire) != 0 ? -ECANCELED : 0;
+        *reason = (struct braid_devcomm_error){.status = status, .peer = -1};
+    return status;
 }
 
 static const char *wait_name(uint32_t wait)
@@ -59,8 +60,8 @@ const char *braid_comm_error_text(const struct braid_devcomm_error *reason, char
 {
     char peer[32] = "any rank";
 
-    if (reason->status == BRAID_DEV_OK) {
-        snprintf(text, bytes, "no failure");
+    if (reason->status == BRAID_DEV_OK || reason->wait == BRAID_WAIT_NONE) {
+        snprintf(text, bytes, "%s", status_name(reason->status));
         return text;
     }
     if (reason->peer >= 0)

@@ -60,6 +60,11 @@ int braid_segment_create(const struct braid_cuda *cuda, int gpu, uint64_t bytes,
     made.bytes = (bytes + granularity - 1) / granularity * granularity;
     step = "cuMemCreate";
     result = cuda->mem_create(&made.handle, made.bytes, &allocation, 0);
+    if (result != BRAID_CU_SUCCESS && result != BRAID_CU_OUT_OF_MEMORY && allocation.rdma_capable) {
+        allocation.rdma_capable =
+            0; /* promised by the attribute, but refused here (virtual machines) */
+        result = cuda->mem_create(&made.handle, made.bytes, &allocation, 0);
+    }
     if (result != BRAID_CU_SUCCESS)
         goto err_log;
     step = "mapping";

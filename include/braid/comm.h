@@ -115,8 +115,9 @@ BRAID_API void braid_comm_abort(struct braid_comm *comm);
 
 /*
  * The communicator's health: 0, or the status of the first failed device wait (BRAID_DEV_TIMEOUT, ...), described in *reason (may
- * be NULL). Also -ECANCELED after braid_comm_abort. Reads host memory only: no CUDA call, usable while kernels run. After a
- * failure the communicator is unusable and can only be destroyed; the process, the GPU and other communicators are not affected.
+ * be NULL); BRAID_DEV_ABORTED after braid_comm_abort, also when no wait has noticed it yet. Reads host memory only: no CUDA call,
+ * usable while kernels run. After a failure the communicator is unusable and can only be destroyed; the process, the GPU and other
+ * communicators are not affected.
  */
 BRAID_API int braid_comm_error(const struct braid_comm *comm, struct braid_devcomm_error *reason);
 
