@@ -71,6 +71,16 @@ PATH=$folder:$PATH NCCL_LIBRARY=libnccl.so.2 BRAID_PROFILE_DIRS=$build/share/bra
   tests/gpu/run_calibrate.sh sockets) >log 2>&1 || fail "run_calibrate.sh"
 grep -q "^rows:" log || fail "run_calibrate.sh made no rows"
 
+# Pictures, where matplotlib is there; otherwise it must say what is missing.
+cp "$build"/share/braid/profiles/{nccl.facts,generic.profile} .
+if python3 -c 'import matplotlib' 2>/dev/null; then
+  tune plot a.csv --profile ./a.profile --out pic || fail "plot"
+  [ -s pic.html ] && [ -s pic-all_reduce.png ] && [ -s pic-all_reduce.svg ] || fail "pictures are missing"
+else
+  tune plot a.csv && fail "plot without matplotlib"
+  grep -q "needs matplotlib" log || fail "does not say that matplotlib is missing"
+fi
+
 # Default place: where jobs look.
 BRAID_PROFILE_DIRS=$folder/own tune calibrate --ranks 2 --comms 3 --bytes 64K:1M --sweep j.csv || fail "default place"
 [ -e own/f100x2-node.profile ] || fail "not written to the first profile folder"

@@ -43,6 +43,7 @@ int cmd_exercise(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
 int cmd_judge(int argc, char **argv);
 int cmd_waves(int argc, char **argv);
 
