@@ -53,10 +53,10 @@ static void prepare(struct task *tasks, struct boot_area *area, int (*run)(struc
         memset(&tasks[i], 0, sizeof(tasks[i]));
         tasks[i].run = run;
         tasks[i].argument = argument;
-        tasks[i].boot = (struct boot){.area = area, .rank = i, .timeout_ms = 5000};
+        tasks[i].boot = (struct boot){.area = area, .rank = i, .timeout_ms = 30000};
         braid_comm_config_init(&tasks[i].config);
         tasks[i].config.device = i % fake_cuda.gpus;
-        tasks[i].config.timeout_ns = 1000 * BRAID_NS_PER_MS;
+        tasks[i].config.timeout_ns = 30 * BRAID_NS_PER_S; /* test machines can be slow */
     }
 }
 
@@ -415,10 +415,11 @@ static int deserted(struct task *task)
         task->boot.before = die_later;
         task->boot.argument = &left;
     }
-    task->boot.timeout_ms = 1000;
+    task->boot.timeout_ms = 1500;
+    task->config.timeout_ns = 1000 * BRAID_NS_PER_MS;
     rc = create(task, &comm);
     CHECK(rc != 0);
-    CHECK(braid_now_ns() - begin < 4 * BRAID_NS_PER_S);
+    CHECK(braid_now_ns() - begin < 20 * BRAID_NS_PER_S);
     return 0;
 }
 
