@@ -69,7 +69,7 @@ static int flush(struct run *r)
         r->g->cuda->memops(stream_of(r, r->batch_lane), count, r->batch, 0), "stream flags");
 }
 
-static void batch_write(struct run *r, CUdeviceptr word, uint32_t value, bool ordered)
+static void batch_write(struct run *r, CUdeviceptr word, uint32_t value)
 {
     CUstreamBatchMemOpParams *op = &r->batch[r->batched++];
 
@@ -77,8 +77,8 @@ static void batch_write(struct run *r, CUdeviceptr word, uint32_t value, bool or
     op->writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     op->writeValue.address = word;
     op->writeValue.value = value;
-    op->writeValue.flags =
-        ordered ? CU_STREAM_WRITE_VALUE_DEFAULT : CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
+    /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER would do for most, but the driver's v2 interface refuses it. */
+    op->writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
 }
 
 static void batch_wait(struct run *r, CUdeviceptr word, uint32_t value)
@@ -102,20 +102,20 @@ static int flag_step(struct run *r, const struct braid_gemm_instr *i)
         rc = flush(r);
     r->batch_lane = i->lane;
     if (r->mark_busy) {
-        batch_write(r, g->busy, BRAID_GEMM_RUNNING, false);
+        batch_write(r, g->busy, BRAID_GEMM_RUNNING);
         r->mark_busy = false;
     }
     if (i->kind == BRAID_GEMM_I_WAIT) {
         CUdeviceptr word = g->base[g->rank] + i->flag * sizeof(uint32_t);
 
         batch_wait(r, word, 1);
-        batch_write(r, word, 0, false);
+        batch_write(r, word, 0);
     } else if (i->kind == BRAID_GEMM_I_POST) {
-        batch_write(r, g->base[i->peer] + i->flag * sizeof(uint32_t), 1, true);
+        batch_write(r, g->base[i->peer] + i->flag * sizeof(uint32_t), 1);
     } else if (i->kind == BRAID_GEMM_I_MARK) {
-        batch_write(r, g->busy, BRAID_GEMM_RUNNING, false);
+        batch_write(r, g->busy, BRAID_GEMM_RUNNING);
     } else {
-        batch_write(r, g->busy, BRAID_GEMM_IDLE, false);
+        batch_write(r, g->busy, BRAID_GEMM_IDLE);
     }
     return rc;
 }
