@@ -149,14 +149,14 @@ static void propose(struct braid_gemm *g, struct note *note)
     }
 }
 
-static void explain(struct braid_gemm *g, const struct note *chosen, bool asked)
+static void explain(struct braid_gemm *g, const struct note *chosen)
 {
     struct braid_gemm_info *info = &g->info;
 
     info->settings = chosen->desc.settings;
     info->model_us = chosen->model_us;
     info->model_serial_us = chosen->model_serial_us;
-    if (asked)
+    if (g->asked)
         snprintf(info->reason, sizeof(info->reason), "caller");
     else if (chosen->from_profile)
         snprintf(info->reason, sizeof(info->reason), "profile %.120s",
@@ -175,7 +175,6 @@ static void explain(struct braid_gemm *g, const struct note *chosen, bool asked)
 static int settle(struct braid_gemm *g)
 {
     struct note mine = {.desc = g->desc}, *all = calloc((size_t)g->ranks, sizeof(*all));
-    bool asked = g->desc.settings.method != BRAID_GEMM_AUTO;
     int rc;
 
     if (all == NULL)
@@ -193,7 +192,7 @@ static int settle(struct braid_gemm *g)
         }
     if (rc == 0) {
         g->desc.settings = all[0].desc.settings;
-        explain(g, &all[0], asked);
+        explain(g, &all[0]);
     }
     free(all);
     return rc;
@@ -429,6 +428,32 @@ static int find_machine(struct braid_gemm *g)
     return 0;
 }
 
+/*
+ * The collectives of SERIAL with num_sm. Each object has its own, so that objects on different streams do not meet. A choice of ours
+ * falls back to the copy engine where there are none; a caller's does not.
+ */
+static int open_collectives(struct braid_gemm *g)
+{
+    struct braid_ops_config config = BRAID_OPS_CONFIG_INIT;
+    uint32_t slots = braid_comm_device(g->comm)->slot_count;
+    int rc;
+
+    if (g->desc.settings.method != BRAID_GEMM_SERIAL || g->desc.settings.num_sm == 0 ||
+        g->ranks == 1)
+        return 0;
+    config.slot = slots - 2 - g->lanes->slots++ % MAX(1u, slots / 2);
+    config.staging_bytes = (size_t)16 << 20;
+    rc = agree(g, braid_ops_create(&g->ops, g->comm, &config));
+    if (rc == 0)
+        return 0;
+    braid_ops_destroy(g->ops);
+    g->ops = NULL;
+    if (g->asked)
+        return rc;
+    g->desc.settings.num_sm = g->info.settings.num_sm = 0;
+    return 0;
+}
+
 /* The collective part: from here on every rank goes through the same barriers whatever happens to it. */
 static int make_together(struct braid_gemm *g)
 {
@@ -439,10 +464,10 @@ static int make_together(struct braid_gemm *g)
     rc = settle(g);
     if (rc != 0)
         return rc;
-    rc = agree(g, build(g));
-    if (rc != 0)
-        return rc;
-    rc = reset_flags(g);
+    rc = open_collectives(g);
+    rc = rc ? rc : agree(g, build(g));
+    if (rc == 0)
+        rc = reset_flags(g);
     if (rc == 0)
         rc = braid_comm_sync(g->comm);
     return rc ? rc : braid_gemm_watch_add(&g->watch);
@@ -459,6 +484,8 @@ static void tear_down(struct braid_gemm *g)
     if (g->module)
         g->cuda->module_unload(g->module);
     braid_gemm_blas_close(&g->blas);
+    if (g->ops)
+        braid_ops_destroy(g->ops);
     braid_window_free(g->window);
     if (g->watch.busy)
         g->cuda->host_free((void *)g->watch.busy);
@@ -499,6 +526,7 @@ int braid_gemm_create(struct braid_comm *comm, const struct braid_gemm_desc *des
     g->desc = *desc;
     g->desc.alignment = desc->alignment ? desc->alignment : 16;
     g->bulk = desc->settings.method == BRAID_GEMM_BULK;
+    g->asked = desc->settings.method != BRAID_GEMM_AUTO;
     g->rank = braid_comm_rank(comm);
     g->ranks = braid_comm_ranks(comm);
     g->part = (g->bulk ? desc->bulk_m : desc->m) / g->ranks;
@@ -544,7 +572,8 @@ static int run(struct braid_gemm *g, const struct braid_gemm_call *call,
     if (share != BRAID_GEMM_NO_PRODUCTS &&
         (!aligned(g, call->x) || !aligned(g, call->w) || !aligned(g, call->y)))
         return -EINVAL;
-    if (atomic_load_explicit(&g->watch.failed, memory_order_relaxed) != 0)
+    if (atomic_load_explicit(&g->watch.failed, memory_order_relaxed) != 0 ||
+        (g->ops != NULL && braid_comm_error(g->comm, NULL) != 0))
         return -EIO;
     rc = braid_gemm_enter(g);
     if (rc != 0)
@@ -635,12 +664,31 @@ int braid_gemm_describe(const struct braid_gemm *g, struct braid_gemm_info *info
     return 0;
 }
 
+/* A wait inside a kernel of the collectives. */
+static int kernel_status(struct braid_gemm *g, struct braid_gemm_error *error)
+{
+    struct braid_devcomm_error reason;
+    int status = g->ops != NULL ? braid_comm_error(g->comm, &reason) : 0;
+
+    if (status == 0)
+        return 0;
+    if (error != NULL) {
+        error->status = status;
+        error->peer = reason.status ? reason.peer : -1;
+        error->waited_ns = reason.waited_ns;
+        braid_comm_error_text(&reason, error->text, sizeof(error->text));
+    }
+    return -EIO;
+}
+
 int braid_gemm_status(struct braid_gemm *g, struct braid_gemm_error *error)
 {
     if (g == NULL)
         return -EINVAL;
     if (error != NULL)
         memset(error, 0, sizeof(*error));
+    if (kernel_status(g, error) != 0)
+        return -EIO;
     if (atomic_load(&g->watch.failed) == 0)
         return 0;
     /* The streams are let go a moment before the reason is known. */

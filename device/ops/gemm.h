@@ -20,6 +20,7 @@
 
 #include <braid/comm.h>
 #include <braid/gemm_ops.h>
+#include <braid/ops.h>
 
 #include "device/ops/gemm_blas.h"
 #include "device/ops/gemm_choice.h"
@@ -65,6 +66,7 @@ struct braid_gemm_lanes {
     struct braid_gemm_lanes *next;
     struct braid_comm *comm;
     int users;
+    uint32_t slots; /* epoch slots handed out to objects, from the end of the communicator's */
     CUstream stream[BRAID_GEMM_MAX_LANES]; /* [0] is unused */
     CUstream watch;                        /* of the watchdog and of set-up */
     CUdeviceptr workspace[BRAID_GEMM_LANE_PUSH];
@@ -78,6 +80,7 @@ struct braid_gemm {
     struct braid_gemm_machine on;
     int rank, ranks;
     bool bulk;
+    bool asked;   /* the caller named a method */
     int64_t part; /* rows a rank, of the communication */
 
     const struct braid_gemm_cuda *cuda;
@@ -91,6 +94,7 @@ struct braid_gemm {
     int whole;        /* product of all rows */
     struct braid_gemm_blas blas;
 
+    struct braid_ops *ops; /* SERIAL with num_sm only */
     struct braid_window *window;
     size_t offset[BRAID_GEMM_B_COUNT]; /* of window buffers; the flags are at 0 */
     CUdeviceptr base[BRAID_MAX_RANKS]; /* the window of each rank */

@@ -20,8 +20,11 @@
 #define MEMORY_B_PER_US  4.0e6  /* device memory, reading */
 #define LAUNCH_US        3.0    /* a product that must wait for something */
 #define PUSH_B_PER_US    3.81e5 /* one copy engine over NVLink */
-#define PUSH_US          4.0    /* beside the bytes: credit, start, flag, wait */
+#define PUSH_US          6.0    /* beside the bytes: credit, start, flag, wait */
 #define ADD_B_PER_US     3.0e6
+#define KERNEL_US        5.0   /* a collective by SMs, beside the bytes */
+#define KERNEL_B_PER_US  2.8e5 /* packets cost 4/3 of the bytes */
+#define KERNEL_SMS       32
 #define ELEMENT_BYTES    2.0
 #define NEEDED_ADVANTAGE 0.95
 
@@ -48,14 +51,20 @@ struct timeline {
     double link;    /* when the copy engine is free */
 };
 
-static double serial_us(const struct braid_gemm_desc *d, const struct braid_gemm_machine *on)
+static double serial_us(const struct braid_gemm_desc *d, const struct braid_gemm_machine *on,
+                        bool by_sms)
 {
     double part = (double)d->m / on->ranks, peers = on->ranks - 1;
     double product = braid_gemm_model_product_us(d->m, d->n, d->k, on->sms);
+    double width = (double)(d->op == BRAID_AG_GEMM ? d->k : d->n);
     double add = LAUNCH_US + part * (double)d->n * ELEMENT_BYTES * (peers + 2) / ADD_B_PER_US;
 
     if (peers == 0)
         return product;
+    if (by_sms)
+        return product + KERNEL_US +
+               peers * part * width * ELEMENT_BYTES / KERNEL_B_PER_US *
+                   (d->op == BRAID_GEMM_AR ? 2 : 1);
     if (d->op == BRAID_AG_GEMM)
         return product + peers * push_us(part, (double)d->k);
     return product + peers * push_us(part, (double)d->n) * (d->op == BRAID_GEMM_AR ? 2 : 1) + add;
@@ -106,7 +115,7 @@ double braid_gemm_model_us(const struct braid_gemm_desc *desc, const struct brai
                            const struct braid_gemm_settings *settings)
 {
     if (settings->method == BRAID_GEMM_SERIAL || on->ranks == 1)
-        return serial_us(desc, on);
+        return serial_us(desc, on, settings->num_sm > 0);
     return desc->op == BRAID_AG_GEMM ? gather_us(desc, on, settings)
                                      : reduce_us(desc, on, settings);
 }
@@ -130,7 +139,13 @@ void braid_gemm_model_choose(const struct braid_gemm_desc *desc,
     struct braid_gemm_settings best = {.method = BRAID_GEMM_SERIAL};
     double best_us;
 
+    struct braid_gemm_settings by_sms = {.method = BRAID_GEMM_SERIAL, .num_sm = KERNEL_SMS};
+
     braid_gemm_settings_complete(desc->op, &best);
+    braid_gemm_settings_complete(desc->op, &by_sms);
+    if (on->ranks > 1 &&
+        braid_gemm_model_us(desc, on, &by_sms) < braid_gemm_model_us(desc, on, &best))
+        best = by_sms;
     best_us = braid_gemm_model_us(desc, on, &best) * NEEDED_ADVANTAGE;
     for (int32_t splits = 1; splits <= 8 && on->ranks > 1; splits *= 2)
         for (int32_t taper = 0; taper <= (splits > 1); taper++) {

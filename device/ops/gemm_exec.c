@@ -189,6 +189,26 @@ static int add_step(struct run *r, const struct braid_gemm_instr *i)
         "add kernel");
 }
 
+static int collective_step(struct run *r, const struct braid_gemm_instr *i)
+{
+    struct braid_gemm *g = r->g;
+    struct braid_op_options options = BRAID_OP_OPTIONS_INIT;
+    int number = g->desc.dtype == BRAID_GEMM_FP16 ? BRAID_F16 : BRAID_BF16;
+    const void *src = (const void *)(uintptr_t)address(r, g->rank, i->src, i->src_row);
+    void *dst = (void *)(uintptr_t)address(r, g->rank, i->dst, i->dst_row);
+    CUstream stream = stream_of(r, i->lane);
+    size_t count = (size_t)g->part * (size_t)g->desc.n;
+
+    options.sms = (uint32_t)MIN(g->desc.settings.num_sm, g->on.sms);
+    if (g->desc.op == BRAID_AG_GEMM)
+        return braid_all_gather(g->ops, src, dst,
+                                (size_t)g->part * braid_gemm_row_bytes(g, BRAID_GEMM_B_X), &options,
+                                stream);
+    if (g->desc.op == BRAID_GEMM_RS)
+        return braid_reduce_scatter(g->ops, src, dst, count, number, &options, stream);
+    return braid_all_reduce(g->ops, src, dst, count * (size_t)g->ranks, number, &options, stream);
+}
+
 static int step(struct run *r, const struct braid_gemm_instr *i, int product)
 {
     int rc;
@@ -212,6 +232,7 @@ static int step(struct run *r, const struct braid_gemm_instr *i, int product)
     case BRAID_GEMM_I_EDGE: return edge_step(r, i);
     case BRAID_GEMM_I_GEMM: return product < 0 ? 0 : product_step(r, i, product);
     case BRAID_GEMM_I_ADD: return add_step(r, i);
+    case BRAID_GEMM_I_COLLECTIVE: return collective_step(r, i);
     default: return copy_step(r, i);
     }
 }

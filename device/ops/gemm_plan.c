@@ -446,6 +446,18 @@ static void make_serial_reduce(struct builder *b, bool bulk, bool all)
         grant_all(b, 0, true);
 }
 
+/* SERIAL with num_sm: a kernel moves the rows; two steps on the caller's stream, which waits for nothing itself. */
+static void make_serial_by_sms(struct builder *b, bool gather, bool all)
+{
+    if (gather)
+        move(b, BRAID_GEMM_I_COLLECTIVE, 0, BRAID_GEMM_B_X, 0, BRAID_GEMM_B_GATHER, 0, b->m);
+    whole_product(b, gather ? BRAID_GEMM_B_GATHER : BRAID_GEMM_B_X,
+                  gather ? BRAID_GEMM_B_Y : BRAID_GEMM_B_STAGE);
+    if (!gather)
+        move(b, BRAID_GEMM_I_COLLECTIVE, 0, BRAID_GEMM_B_STAGE, 0, BRAID_GEMM_B_Y, 0,
+             all ? b->m : b->part);
+}
+
 static bool valid(const struct braid_gemm_desc *desc, const struct braid_gemm_settings *set,
                   int rank, int ranks)
 {
@@ -491,6 +503,10 @@ static void make(struct builder *b, const struct braid_gemm_desc *desc)
     bool keep = gather && (bulk || desc->flags & BRAID_GEMM_KEEP_GATHERED);
 
     b->p->credit_at_start = keep;
+    if (method == BRAID_GEMM_SERIAL && b->set->num_sm > 0 && b->ranks > 1) {
+        make_serial_by_sms(b, gather, desc->op == BRAID_GEMM_AR);
+        return;
+    }
     if (b->ranks == 1 && !bulk && !keep)
         make_alone(b);
     else if (gather && (method == BRAID_GEMM_SERIAL || bulk))

@@ -32,6 +32,7 @@ enum braid_gemm_kind {
     BRAID_GEMM_I_POST, /* 1 into word `flag` of `peer`, after everything before it on the lane */
     BRAID_GEMM_I_EDGE, /* what follows on lane2 waits for what came before on lane */
     BRAID_GEMM_I_MARK, /* a short step that changes nothing: the lane begins a little later than the caller's stream */
+    BRAID_GEMM_I_COLLECTIVE, /* the operation's own collective by SMs (braid/ops.h): src to dst, all ranks */
     BRAID_GEMM_I_BEGIN,
     BRAID_GEMM_I_END,
 };

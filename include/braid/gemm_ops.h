@@ -83,8 +83,10 @@ struct braid_gemm_settings {
     int32_t num_splits; /* parts of one rank's rows, 1 to 32; default 1 for AG, 2 otherwise */
     int32_t
         lanes; /* streams for the products, 1 to 4; default 2: the next part fills the last wave's idle SMs */
-    int32_t taper;      /* 1: the part that nothing hides is small */
-    int32_t num_sm;     /* 0: copy engine (use_ce); else SMs that push */
+    int32_t taper; /* 1: the part that nothing hides is small */
+    int32_t
+        num_sm; /* 0: copy engine (use_ce); else SMs that move the rows: a push kernel, or, for SERIAL, the collectives of
+                           braid/ops.h, which are the fastest for few rows */
     int32_t sm_margin;  /* SMs that products leave free (bulk beside SM communication) */
     int32_t own_splits; /* AG: parts of the own rows; default 1 */
     int32_t reserved;

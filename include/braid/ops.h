@@ -31,6 +31,7 @@
 #define BRAID_OPS_H
 
 #include "comm.h"
+#include "gemm_ops.h" /* products fused with their communication */
 #include "wire/number_v1.h"
 
 #ifdef __cplusplus

@@ -39,7 +39,7 @@ if(BRAID_HAVE_CUDA) # the toolkit's headers
   target_link_libraries(fake_cublaslt PRIVATE braid_options m)
   set_target_properties(fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SOVERSION 13
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake_cuda)
-  braid_unit_test(device/ops/gemm LINKS braid_gemm braid_device_host fake_cuda fake_cublaslt)
+  braid_unit_test(device/ops/gemm LINKS braid_gemm braid_collectives braid_device_host fake_cuda fake_cublaslt)
 endif()
 braid_unit_test(tools/braid-overlap/stats LINKS braid_overlap_parts)
 

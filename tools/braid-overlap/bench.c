@@ -257,7 +257,10 @@ static int add_candidate(struct candidate *list, int count, int method, int spli
                          int taper, int num_sm)
 {
     struct candidate *c = &list[count];
+    char sms[16] = "";
 
+    if (num_sm > 0)
+        snprintf(sms, sizeof(sms), "/%dsm", num_sm);
     memset(c, 0, sizeof(*c));
     c->set.method = method;
     c->set.num_splits = splits;
@@ -268,7 +271,7 @@ static int add_candidate(struct candidate *list, int count, int method, int spli
              method == BRAID_GEMM_SERIAL          ? "serial"
              : method == BRAID_GEMM_RING_EXCHANGE ? "ring_exchange"
                                                   : "pipeline",
-             splits, lanes == 1 ? "/1lane" : "", taper ? "/taper" : "", num_sm ? "/sm16" : "");
+             splits, lanes == 1 ? "/1lane" : "", taper ? "/taper" : "", sms);
     return count + 1;
 }
 
@@ -278,7 +281,10 @@ static int list_candidates(const struct bench *b, struct candidate *list)
     bool gather = b->shape.op == BRAID_AG_GEMM;
     int count = add_candidate(list, 0, BRAID_GEMM_SERIAL, 1, 2, 0, 0);
 
-    count = add_candidate(list, count, BRAID_GEMM_SERIAL, 1, 2, 0, 16);
+    if (b->part * MAX(b->shape.k, b->shape.n) <= (int64_t)4 << 20) {
+        count = add_candidate(list, count, BRAID_GEMM_SERIAL, 1, 2, 0, 16);
+        count = add_candidate(list, count, BRAID_GEMM_SERIAL, 1, 2, 0, 64);
+    }
     if (b->part >= 512)
         count = add_candidate(list, count, BRAID_GEMM_SERIAL, 4, 2, 0, 0);
     if (gather || b->part < 128)
