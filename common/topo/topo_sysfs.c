@@ -258,7 +258,7 @@ static int add_function(struct walk *w, enum braid_topo_type type, const char *b
     id = add_chain(w, type, busid, link);
     if (id < 0)
         return id;
-    braid_topo_at(w->topo, id)->pci_class = (uint32_t)pci_class;
+    braid_topo_at(w->topo, id)->pci_class = (uint32_t)pci_class & 0xffffff;
     return id;
 }
 
