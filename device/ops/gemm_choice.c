@@ -20,10 +20,12 @@
 #define MEMORY_B_PER_US  4.0e6  /* device memory, reading */
 #define LAUNCH_US        3.0    /* a product that must wait for something */
 #define PUSH_B_PER_US    3.81e5 /* one copy engine over NVLink */
-#define PUSH_US          6.0    /* beside the bytes: credit, start, flag, wait */
+#define PUSH_US          5.0    /* a part on the link, beside its bytes */
+#define ARRIVE_US        6.0    /* from the end of a push to the product that waited for it */
+#define EXCHANGE_US      18.0   /* a whole collective by copy engines, beside its bytes */
 #define ADD_B_PER_US     3.0e6
-#define KERNEL_US        5.0   /* a collective by SMs, beside the bytes */
-#define KERNEL_B_PER_US  2.8e5 /* packets cost 4/3 of the bytes */
+#define KERNEL_US        3.5 /* a collective by SMs, beside the bytes */
+#define KERNEL_B_PER_US  2.4e5
 #define KERNEL_SMS       32
 #define ELEMENT_BYTES    2.0
 #define NEEDED_ADVANTAGE 0.95
@@ -66,8 +68,9 @@ static double serial_us(const struct braid_gemm_desc *d, const struct braid_gemm
                peers * part * width * ELEMENT_BYTES / KERNEL_B_PER_US *
                    (d->op == BRAID_GEMM_AR ? 2 : 1);
     if (d->op == BRAID_AG_GEMM)
-        return product + peers * push_us(part, (double)d->k);
-    return product + peers * push_us(part, (double)d->n) * (d->op == BRAID_GEMM_AR ? 2 : 1) + add;
+        return product + EXCHANGE_US + peers * push_us(part, width);
+    return product + EXCHANGE_US + add +
+           peers * push_us(part, width) * (d->op == BRAID_GEMM_AR ? 2 : 1);
 }
 
 static double gather_us(const struct braid_gemm_desc *d, const struct braid_gemm_machine *on,
@@ -106,7 +109,7 @@ static double reduce_us(const struct braid_gemm_desc *d, const struct braid_gemm
                 continue;
             t.link = MAX(t.link, t.compute) +
                      push_us((double)rows, (double)d->n) * (s == on->ranks - 1 ? on->ranks - 1 : 1);
-            arrived[c] = t.link;
+            arrived[c] = t.link + ARRIVE_US;
         }
     return MAX(t.compute, d->op == BRAID_GEMM_AR ? t.link + LAUNCH_US : 0);
 }

@@ -30,6 +30,7 @@ export LD_LIBRARY_PATH=$PWD/$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export CUDA_DEVICE_MAX_CONNECTIONS=32 NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 export COMMIT=${COMMIT:-${BRAID_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}}
+unset BRAID_COMMIT BRAID_BUILD # no settings of the library
 profile=$OUT/overlap.profile
 rows=$OUT/overlap-$(date -u +%Y-%m-%d).jsonl
 

@@ -11,7 +11,7 @@
 overlapped. Each becomes a CUDA graph of a few repeats; the graphs are replayed in random order behind a rendezvous of all ranks; the
 slower rank counts; medians with 95 % intervals. A run is void unless |1 - (C - A) / B| <= 10 %, because then C is not A after B.
 
-libbraid.so is searched in BRAID_LIBRARY, then beside this checkout (build/dev/lib, build/release/lib), then by the loader.
+libbraid.so is searched in LIBBRAID, then beside this checkout (build/dev/lib, build/release/lib), then by the loader.
 """
 import atexit
 import ctypes
@@ -70,7 +70,7 @@ class _Bootstrap(ctypes.Structure):
 
 def _library():
     root = pathlib.Path(__file__).resolve().parent.parent.parent
-    names = [os.environ.get("BRAID_LIBRARY"), root / "build/dev/lib/libbraid.so", root / "build/release/lib/libbraid.so"]
+    names = [os.environ.get("LIBBRAID"), root / "build/dev/lib/libbraid.so", root / "build/release/lib/libbraid.so"]
     path = next((str(n) for n in names if n and pathlib.Path(n).exists()), "libbraid.so.0")
     library = ctypes.CDLL(path)
     library.braid_gemm_gathered.restype = ctypes.c_void_p

@@ -2,7 +2,7 @@
 PyTorch's async tensor parallelism, and NCCL + cuBLAS in series. One run, CUDA graphs, interleaved, the slower rank.
 
 Usage: overlap.py [ROWS.jsonl]. BRAID_OVERLAP_PROFILE names the profile that braid-overlap --tune wrote (without it: the model).
-BRAID_OVERLAP_ROWS picks rows by number, e.g. 0,1,4. About two minutes.
+OVERLAP_ROWS picks rows by number, e.g. 0,1,4. About two minutes.
 """
 import datetime
 import json
@@ -175,7 +175,7 @@ def run(rank, path):
     group, comm, failed = dist.group.WORLD.group_name, braid_overlap.Comm(timeout_s=20), 0
     log = open(path, "a") if rank == 0 and path else None
     rows = [(op, m, *(nk if op == "ag_gemm" else reversed(nk))) for m, *nk in SHAPES for op in ("ag_gemm", "gemm_rs")]
-    wanted = os.environ.get("BRAID_OVERLAP_ROWS")
+    wanted = os.environ.get("OVERLAP_ROWS")
     for i in map(int, wanted.split(",")) if wanted else range(len(rows)):
         begin = time.time()
         try:
