@@ -258,8 +258,18 @@ static int make_events(struct braid_gemm *g)
     size_t edges = 0;
     int rc = 0;
 
-    for (size_t i = 0; i < g->program.count; i++)
-        edges += g->program.instr[i].kind == BRAID_GEMM_I_EDGE;
+    for (int lane = 0; lane < BRAID_GEMM_MAX_LANES; lane++)
+        g->first_wait[lane] = g->last_wait[lane] = g->program.count;
+    for (size_t i = 0; i < g->program.count; i++) {
+        const struct braid_gemm_instr *instr = &g->program.instr[i];
+
+        edges += instr->kind == BRAID_GEMM_I_EDGE;
+        if (instr->kind != BRAID_GEMM_I_WAIT)
+            continue;
+        if (g->first_wait[instr->lane] == g->program.count)
+            g->first_wait[instr->lane] = i;
+        g->last_wait[instr->lane] = i;
+    }
     g->events = calloc(edges + 1, sizeof(CUevent));
     if (g->events == NULL)
         return -ENOMEM;
@@ -307,7 +317,7 @@ static int load_kernels(struct braid_gemm *g)
     return rc;
 }
 
-/* Flags to 0, credits to what the program starts from. After this and a barrier operations may run. */
+/* Flags to 0. After this and a barrier operations may run. */
 static int reset_flags(struct braid_gemm *g)
 {
     CUdeviceptr head = g->base[g->rank];
@@ -315,8 +325,6 @@ static int reset_flags(struct braid_gemm *g)
     size_t words = head_bytes(g->ranks) / sizeof(uint32_t);
     int rc = braid_gemm_cuda_check(g->cuda->fill32(head, 0, words, stream), "flags");
 
-    if (rc == 0 && !g->program.credit_at_start)
-        rc = braid_gemm_cuda_check(g->cuda->fill32(head, 1, g->program.credits, stream), "credits");
     if (rc == 0)
         rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(stream), "flags");
     return rc;
@@ -369,7 +377,8 @@ static int make_watch(struct braid_gemm *g)
             "pinned memory");
     w->copy = copy;
     if (rc == 0)
-        atomic_store(w->busy, BRAID_GEMM_IDLE);
+        for (int lane = 0; lane < BRAID_GEMM_MAX_LANES; lane++)
+            atomic_store(&w->busy[lane], BRAID_GEMM_IDLE);
     return rc;
 }
 
@@ -651,7 +660,8 @@ int braid_gemm_products(struct braid_gemm *g, const void *x, const void *w, void
 
 void *braid_gemm_gathered(struct braid_gemm *g)
 {
-    if (g == NULL || !g->program.credit_at_start)
+    if (g == NULL || g->desc.op != BRAID_AG_GEMM ||
+        !(g->bulk || g->desc.flags & BRAID_GEMM_KEEP_GATHERED))
         return NULL;
     return (void *)(uintptr_t)(g->base[g->rank] + g->offset[BRAID_GEMM_B_GATHER]);
 }

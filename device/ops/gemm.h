@@ -29,7 +29,10 @@
 
 #define BRAID_GEMM_WORKSPACE ((size_t)32 << 20) /* what cuBLASLt wants on Hopper, a stream */
 
-/* States of the busy word in pinned memory. The GPU writes IDLE and RUNNING, the watchdog turns RUNNING into SEEN. */
+/*
+ * States of a lane's busy word in pinned memory. The GPU writes RUNNING before the lane's first wait and IDLE after its last one; the
+ * watchdog turns RUNNING into SEEN.
+ */
 enum { BRAID_GEMM_IDLE = 0, BRAID_GEMM_RUNNING = 1, BRAID_GEMM_SEEN = 2 };
 
 /* What the watchdog needs; lives inside the object, in the watchdog's list from create to destroy. */
@@ -38,15 +41,15 @@ struct braid_gemm_watch {
     const struct braid_gemm_cuda *cuda;
     CUcontext context;
     CUstream stream;        /* of the watchdog alone */
-    _Atomic uint32_t *busy; /* pinned host word */
+    _Atomic uint32_t *busy; /* pinned, one word a lane */
     CUdeviceptr flags;      /* own flag words */
     uint32_t flag_count;
     const struct braid_gemm_program *program;
     int rank;
     uint64_t timeout_ns;
-    uint64_t since_ns;  /* when RUNNING was first turned into SEEN */
-    uint32_t *copy;     /* pinned, flag_count words */
-    _Atomic int failed; /* 0, 1 being described, 2 described in error */
+    uint64_t since_ns[BRAID_GEMM_MAX_LANES]; /* when RUNNING was turned into SEEN */
+    uint32_t *copy;                          /* pinned, flag_count words */
+    _Atomic int failed;                      /* 0, 1 being described, 2 described in error */
     struct braid_gemm_error error;
 };
 
@@ -102,7 +105,10 @@ struct braid_gemm {
     CUdeviceptr workspace; /* for products on the caller's stream */
     CUevent *events;
     size_t event_count;
-    CUdeviceptr busy; /* the busy word as the GPU sees it */
+    CUdeviceptr busy; /* the busy words as the GPU sees them */
+    size_t
+        first_wait[BRAID_GEMM_MAX_LANES]; /* instruction of each lane; program.count without one */
+    size_t last_wait[BRAID_GEMM_MAX_LANES];
     struct braid_gemm_watch watch;
 };
 

@@ -18,7 +18,7 @@ struct run {
     CUstreamBatchMemOpParams batch[MAX_BATCH];
     unsigned batched;
     uint32_t batch_lane;
-    bool mark_busy; /* the next batch begins with the busy word */
+    size_t at; /* instruction */
     size_t events;
     const struct braid_gemm_instr *before;
 };
@@ -92,19 +92,22 @@ static void batch_wait(struct run *r, CUdeviceptr word, uint32_t value)
     op->waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
 }
 
-/* A wait, a post or the end mark joins the batch of its lane. */
+static void batch_busy(struct run *r, uint32_t lane, uint32_t state)
+{
+    batch_write(r, r->g->busy + lane * sizeof(uint32_t), state);
+}
+
+/* A wait, a post or a mark joins the batch of its lane. */
 static int flag_step(struct run *r, const struct braid_gemm_instr *i)
 {
     const struct braid_gemm *g = r->g;
     int rc = 0;
 
-    if (r->batched > 0 && (r->batch_lane != i->lane || r->batched + 3 > MAX_BATCH))
+    if (r->batched > 0 && (r->batch_lane != i->lane || r->batched + 4 > MAX_BATCH))
         rc = flush(r);
     r->batch_lane = i->lane;
-    if (r->mark_busy) {
-        batch_write(r, g->busy, BRAID_GEMM_RUNNING);
-        r->mark_busy = false;
-    }
+    if (r->at == g->first_wait[i->lane])
+        batch_busy(r, i->lane, BRAID_GEMM_RUNNING);
     if (i->kind == BRAID_GEMM_I_WAIT) {
         CUdeviceptr word = g->base[g->rank] + i->flag * sizeof(uint32_t);
 
@@ -112,11 +115,11 @@ static int flag_step(struct run *r, const struct braid_gemm_instr *i)
         batch_write(r, word, 0);
     } else if (i->kind == BRAID_GEMM_I_POST) {
         batch_write(r, g->base[i->peer] + i->flag * sizeof(uint32_t), 1);
-    } else if (i->kind == BRAID_GEMM_I_MARK) {
-        batch_write(r, g->busy, BRAID_GEMM_RUNNING);
     } else {
-        batch_write(r, g->busy, BRAID_GEMM_IDLE);
+        batch_busy(r, i->lane, BRAID_GEMM_IDLE); /* which it is */
     }
+    if (r->at == g->last_wait[i->lane])
+        batch_busy(r, i->lane, BRAID_GEMM_IDLE);
     return rc;
 }
 
@@ -213,18 +216,9 @@ static int step(struct run *r, const struct braid_gemm_instr *i, int product)
 {
     int rc;
 
-    switch (i->kind) {
-    case BRAID_GEMM_I_BEGIN: r->mark_busy = r->g->ranks > 1; return 0;
-    case BRAID_GEMM_I_END:
-        if (r->g->ranks == 1)
-            return flush(r);
-        rc = flag_step(r, i);
-        return rc ? rc : flush(r);
-    case BRAID_GEMM_I_WAIT:
-    case BRAID_GEMM_I_POST: return flag_step(r, i);
-    case BRAID_GEMM_I_MARK: return r->g->ranks == 1 ? 0 : flag_step(r, i);
-    default: break;
-    }
+    if (i->kind == BRAID_GEMM_I_WAIT || i->kind == BRAID_GEMM_I_POST ||
+        i->kind == BRAID_GEMM_I_MARK)
+        return flag_step(r, i);
     rc = flush(r);
     if (rc != 0)
         return rc;
@@ -249,8 +243,9 @@ int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call,
         if (share == BRAID_GEMM_ONLY_PRODUCTS && i->kind != BRAID_GEMM_I_GEMM &&
             i->kind != BRAID_GEMM_I_EDGE)
             continue;
+        r.at = n;
         rc = step(&r, i, share == BRAID_GEMM_NO_PRODUCTS ? -1 : g->product[n]);
         r.before = i;
     }
-    return rc;
+    return rc ? rc : flush(&r);
 }

@@ -161,7 +161,6 @@ static uint32_t arrived2(const struct builder *b, int slot, uint32_t c)
 /* Every lane that will be used starts after what the caller's stream did. */
 static void fork_lanes(struct builder *b, uint32_t mask)
 {
-    append(b, BRAID_GEMM_I_BEGIN, 0);
     for (uint32_t lane = 1; lane < BRAID_GEMM_MAX_LANES; lane++)
         if (mask & (1u << lane))
             edge(b, 0, lane);
@@ -189,13 +188,13 @@ static uint32_t compute_mask(const struct builder *b)
     return (1u << b->lanes) - 1;
 }
 
-/* Tells every peer that its slot in this rank's window is free (or, at the start, that what it held is not needed any more). */
-static void grant_all(struct builder *b, uint32_t lane, bool second)
+/* Tells every peer that what its slot in this rank's window held is not needed any more. */
+static void grant_all(struct builder *b, bool second)
 {
     for (int d = 1; d < b->ranks; d++) {
         int peer = peer_after(b, -d);
 
-        post_flag(b, lane,
+        post_flag(b, LANE_PUSH,
                   second ? braid_gemm_flag_credit2(b->ranks, b->rank)
                          : braid_gemm_flag_credit(b->rank),
                   peer);
@@ -246,8 +245,7 @@ static void make_gather(struct builder *b, bool keep)
     int64_t base = b->rank * b->part;
 
     fork_lanes(b, compute_mask(b) | 1u << LANE_PUSH | (keep ? 1u << LANE_COPY : 0));
-    if (keep)
-        grant_all(b, LANE_PUSH, false);
+    grant_all(b, false);
     push_gather(b, BRAID_GEMM_B_X);
     if (keep)
         move(b, BRAID_GEMM_I_COPY, LANE_COPY, BRAID_GEMM_B_X, 0, BRAID_GEMM_B_GATHER, base,
@@ -266,8 +264,6 @@ static void make_gather(struct builder *b, bool keep)
                 arrived_product(b, d, c);
     }
     join_lanes(b);
-    if (!keep)
-        grant_all(b, 0, false);
 }
 
 /* One step of the reduce-scatter ring: part c of the rows of the rank that step s works for. */
@@ -339,6 +335,9 @@ static void make_reduce(struct builder *b, bool all)
 
     fork_lanes(b, compute_mask(b) | 1u << LANE_PUSH | (all ? 1u << LANE_COPY : 0));
     begin_in_order(b);
+    post_flag(b, LANE_PUSH, braid_gemm_flag_credit(b->rank), peer_after(b, -1));
+    if (all)
+        grant_all(b, true);
     for (uint32_t key = 0; key < (pipeline ? keys : steps); key++)
         for (uint32_t j = 0; j < (pipeline ? steps : b->splits); j++) {
             uint32_t s = pipeline ? j : key, c = pipeline ? key - j : j;
@@ -352,9 +351,6 @@ static void make_reduce(struct builder *b, bool all)
     if (all)
         collect_parts(b);
     join_lanes(b);
-    post_flag(b, 0, braid_gemm_flag_credit(b->rank), peer_after(b, -1));
-    if (all)
-        grant_all(b, 0, true);
 }
 
 /* The whole product in one piece, on lane 0. */
@@ -367,13 +363,12 @@ static void whole_product(struct builder *b, int src, int dst)
  * All-gather in full, then the product (SERIAL), or beside it (BULK, result kept in the window). The own rows are copied on a lane of
  * their own while the pushes run.
  */
-static void make_serial_gather(struct builder *b, bool bulk, bool keep)
+static void make_serial_gather(struct builder *b, bool bulk)
 {
     int src = bulk ? BRAID_GEMM_B_SEND : BRAID_GEMM_B_X;
 
     fork_lanes(b, 1u << LANE_PUSH | 1u << LANE_COPY);
-    if (keep)
-        grant_all(b, LANE_PUSH, false);
+    grant_all(b, false);
     push_gather(b, src);
     move(b, BRAID_GEMM_I_COPY, LANE_COPY, src, 0, BRAID_GEMM_B_GATHER, b->rank * b->part, b->part);
     if (bulk)
@@ -387,8 +382,6 @@ static void make_serial_gather(struct builder *b, bool bulk, bool keep)
     join_lanes(b);
     if (!bulk)
         whole_product(b, BRAID_GEMM_B_GATHER, BRAID_GEMM_B_Y);
-    if (!keep)
-        grant_all(b, 0, false);
 }
 
 /* Every peer's rows of src straight to it, own slot by source; then the sum of all parts. */
@@ -427,10 +420,14 @@ static void make_serial_reduce(struct builder *b, bool bulk, bool all)
     int src = bulk ? BRAID_GEMM_B_SEND : BRAID_GEMM_B_STAGE;
     int dst = bulk ? BRAID_GEMM_B_RECV : BRAID_GEMM_B_Y;
 
-    append(b, BRAID_GEMM_I_BEGIN, 0);
+    edge(b, 0, LANE_PUSH);
+    grant_all(b, false);
+    if (all)
+        grant_all(b, true);
     if (!bulk)
         whole_product(b, BRAID_GEMM_B_X, BRAID_GEMM_B_STAGE);
-    edge(b, 0, LANE_PUSH);
+    if (!bulk)
+        edge(b, 0, LANE_PUSH);
     edge(b, 0, LANE_COPY);
     if (bulk)
         whole_product(b, BRAID_GEMM_B_X, BRAID_GEMM_B_Y);
@@ -441,9 +438,6 @@ static void make_serial_reduce(struct builder *b, bool bulk, bool all)
         collect_parts(b);
     }
     join_lanes(b);
-    grant_all(b, 0, false);
-    if (all)
-        grant_all(b, 0, true);
 }
 
 /* SERIAL with num_sm: a kernel moves the rows; two steps on the caller's stream, which waits for nothing itself. */
@@ -476,7 +470,6 @@ static bool valid(const struct braid_gemm_desc *desc, const struct braid_gemm_se
 
 static void make_alone(struct builder *b)
 {
-    append(b, BRAID_GEMM_I_BEGIN, 0);
     whole_product(b, BRAID_GEMM_B_X, BRAID_GEMM_B_Y);
 }
 
@@ -502,7 +495,6 @@ static void make(struct builder *b, const struct braid_gemm_desc *desc)
     bool bulk = method == BRAID_GEMM_BULK, gather = desc->op == BRAID_AG_GEMM;
     bool keep = gather && (bulk || desc->flags & BRAID_GEMM_KEEP_GATHERED);
 
-    b->p->credit_at_start = keep;
     if (method == BRAID_GEMM_SERIAL && b->set->num_sm > 0 && b->ranks > 1) {
         make_serial_by_sms(b, gather, desc->op == BRAID_GEMM_AR);
         return;
@@ -510,14 +502,13 @@ static void make(struct builder *b, const struct braid_gemm_desc *desc)
     if (b->ranks == 1 && !bulk && !keep)
         make_alone(b);
     else if (gather && (method == BRAID_GEMM_SERIAL || bulk))
-        make_serial_gather(b, bulk, keep);
+        make_serial_gather(b, bulk);
     else if (gather)
         make_gather(b, keep);
     else if (method == BRAID_GEMM_SERIAL || bulk)
         make_serial_reduce(b, bulk, desc->op == BRAID_GEMM_AR);
     else
         make_reduce(b, desc->op == BRAID_GEMM_AR);
-    append(b, BRAID_GEMM_I_END, 0);
     if (b->error == 0)
         drop_idle_lanes(b->p);
 }

@@ -4,8 +4,8 @@
  * can run the programs of all ranks against each other in any interleaving. gemm_exec.c turns it into stream operations.
  *
  * Flags are constants: a post writes 1 into a word of the peer, the owner waits for 1 and writes 0, so that a captured graph can
- * be replayed. A pusher needs the credit of the peer (its buffer is free) before the first push; the peer gives it back at the end
- * of its operation, or, when the received data stays in use after the operation, at the start of its next one.
+ * be replayed. A pusher needs the credit of the peer before the first push; the peer gives it when it begins the operation, because
+ * then nothing reads any more what its buffer held. So an operation has nothing left to do after its last product.
  *
  * The program in its own order, run as one stream, never waits for something that comes later: streams may share a hardware
  * queue without a deadlock.
@@ -33,8 +33,6 @@ enum braid_gemm_kind {
     BRAID_GEMM_I_EDGE, /* what follows on lane2 waits for what came before on lane */
     BRAID_GEMM_I_MARK, /* a short step that changes nothing: the lane begins a little later than the caller's stream */
     BRAID_GEMM_I_COLLECTIVE, /* the operation's own collective by SMs (braid/ops.h): src to dst, all ranks */
-    BRAID_GEMM_I_BEGIN,
-    BRAID_GEMM_I_END,
 };
 
 /* Where rows live. A row is K or N elements wide, see braid_gemm_width. */

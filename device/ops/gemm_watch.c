@@ -1,8 +1,8 @@
 /*
  * The watchdog. A wait of a stream cannot time out, so a host thread looks after operations: the GPU writes RUNNING into a pinned word
- * when an operation begins and IDLE when it ends, and the watchdog replaces RUNNING by SEEN. A word that still says SEEN later belongs to
- * the same run, whatever replays a graph makes. When that lasts longer than the bound, the flags that the run still waits for are
- * recorded and then all set, again and again until the run is over; the object is unusable from then on.
+ * of the lane before its first wait and IDLE after its last, and the watchdog replaces RUNNING by SEEN. A word that still says SEEN
+ * later belongs to the same run, whatever replays a graph makes. When that lasts longer than the bound, all flags are set, again and
+ * again until the run is over, and the one that was late is recorded; the object is unusable from then on.
  * One thread a process, alive while there are objects; it calls CUDA only for a late run. Threading: any.
  */
 #include "device/ops/gemm.h"
@@ -74,33 +74,43 @@ static void record(struct braid_gemm_watch *w, uint64_t waited_ns)
     e->flag = late->flag;
     if (late->flag < w->program->credits)
         snprintf(e->text, sizeof(e->text),
-                 "rank %d waited %.3f s for rank %d to free its buffer (word %u)", w->rank, seconds,
-                 e->peer, e->flag);
+                 "rank %d waited %.3f s for rank %d to begin the operation (word %u)", w->rank,
+                 seconds, e->peer, e->flag);
     else
         snprintf(e->text, sizeof(e->text), "rank %d waited %.3f s for rows of rank %d (word %u)",
                  w->rank, seconds, e->peer, e->flag);
 }
 
+/* Nanoseconds since a lane is known to be waiting without a change; 0 when none is. */
+static uint64_t waiting_ns(struct braid_gemm_watch *w)
+{
+    uint64_t now = braid_now_ns(), longest = 0;
+
+    for (int lane = 0; lane < BRAID_GEMM_MAX_LANES; lane++) {
+        uint32_t seen = BRAID_GEMM_RUNNING;
+
+        if (atomic_compare_exchange_strong(&w->busy[lane], &seen, BRAID_GEMM_SEEN))
+            w->since_ns[lane] = now - 1;
+        else if (seen != BRAID_GEMM_SEEN)
+            continue;
+        longest = MAX(longest, now - w->since_ns[lane]);
+    }
+    return longest;
+}
+
 static void look(struct braid_gemm_watch *w)
 {
-    uint32_t seen = BRAID_GEMM_RUNNING;
-    uint64_t now = braid_now_ns();
+    uint64_t waited_ns = waiting_ns(w);
+    bool failed = atomic_load(&w->failed) != 0;
     CUcontext context;
 
-    if (atomic_compare_exchange_strong(w->busy, &seen, BRAID_GEMM_SEEN)) {
-        w->since_ns = now;
-        if (atomic_load(&w->failed) == 0)
-            return;
-    } else if (seen != BRAID_GEMM_SEEN) {
-        return;
-    }
-    if (atomic_load(&w->failed) == 0 && now - w->since_ns < w->timeout_ns)
+    if (waited_ns == 0 || (!failed && waited_ns < w->timeout_ns))
         return;
     if (w->cuda->context_push(w->context) != CUDA_SUCCESS)
         return;
-    if (atomic_load(&w->failed) == 0) {
+    if (!failed) {
         atomic_store(&w->failed, 1);
-        record(w, now - w->since_ns);
+        record(w, waited_ns);
         atomic_store(&w->failed, 2);
         BRAID_WARN("fused product: %s; its streams are released, its results are garbage",
                    w->error.text);

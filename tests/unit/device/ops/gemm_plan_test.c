@@ -295,8 +295,6 @@ static void set_up_rank(struct sim *s, int rank)
 
     assert_int_equal(braid_gemm_program_make(&s->desc, &s->set, rank, s->ranks, &r->program), 0);
     r->flags = calloc(r->program.flags, sizeof(uint32_t));
-    for (uint32_t f = 0; !r->program.credit_at_start && f < r->program.credits; f++)
-        r->flags[f] = (int)(f % (uint32_t)s->ranks) != rank;
     r->edge_done = calloc(RUNS * r->program.count, 1);
     for (int b = BRAID_GEMM_B_STAGE; b < BRAID_GEMM_B_COUNT; b++)
         r->buffer[b] = poisoned((rows + s->part) * 8);
