@@ -23,12 +23,11 @@
 
 #define BRAID_OPS_CHUNKS    1024u /* chunks of one block, at most */
 #define BRAID_OPS_RANKS     64    /* ranks of the collectives: what fits in a kernel's parameters */
+#define BRAID_OPS_TILE      1536u /* bytes that one warp moves by packets */
+#define BRAID_OPS_TILE_WIRE 2048u /* and the bytes of those packets */
 #define BRAID_OPS_SERVICE   3u    /* warps of an exchange CTA that push, wait and flag */
-#define BRAID_OPS_LL_VECTOR 96u   /* 16-byte vectors of one warp's packets */
-#define BRAID_OPS_LL_PACKET 128u  /* and the packets that carry them */
 
 /* What a failed wait of a collective was waiting for (braid_devcomm_error.wait). */
-#define BRAID_WAIT_OPS_PACKET (BRAID_WAIT_USER + 16u) /* index = packet */
 #define BRAID_WAIT_OPS_CHUNK  (BRAID_WAIT_USER + 17u) /* index = chunk of the peer's data */
 #define BRAID_WAIT_OPS_RESULT (BRAID_WAIT_USER + 18u) /* index = chunk of the peer's result */
 #define BRAID_WAIT_OPS_READY                                                                       \

@@ -32,7 +32,9 @@
 
 #define SIDE_STREAMS 4u
 #define WAIT_ENGINE  (BRAID_WAIT_USER + 20u)
-#define TICK_NS      (20 * BRAID_NS_PER_MS)
+#define WATCH_STREAMS                                                                              \
+    4u /* streams can share a hardware queue with the one that is stuck; not all of these do */
+#define TICK_NS (20 * BRAID_NS_PER_MS)
 
 struct words {
     uint32_t ready;
@@ -40,6 +42,7 @@ struct words {
     uint32_t piece[BRAID_ENGINE_PIECES];
 };
 _Static_assert(sizeof(struct words) == 4 * BRAID_ENGINE_WORDS, "engine words");
+_Static_assert(sizeof(struct words) <= 128, "ones");
 
 struct braid_engine {
     struct braid_ops *ops;
@@ -50,7 +53,8 @@ struct braid_engine {
     void *fork; /* events */
     void *join[SIDE_STREAMS];
     void *pushed[BRAID_ENGINE_PIECES];
-    void *watch_stream;
+    uint32_t *ones; /* in the same host memory: what the watchdog writes */
+    void *watch_stream[WATCH_STREAMS];
     pthread_t thread;
     bool started;
     _Atomic bool stop;
@@ -224,21 +228,21 @@ static int push_in_place(struct braid_engine *e, const struct braid_engine_job *
     return result != BRAID_CU_SUCCESS ? result : join_side(e, 0, stream);
 }
 
-/* Sets every flag that this rank may be waiting for, so that its stream goes on. */
+/* Sets every flag that this rank may be waiting for, so that its stream goes on. Waits for nothing: called again until it is through. */
 static void release(struct braid_engine *e)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
-    uint32_t ones[BRAID_ENGINE_WORDS];
     void *context;
 
-    for (uint32_t i = 0; i < BRAID_ENGINE_WORDS; i++)
-        ones[i] = 1;
     if (e->ops->cuda->context_push(e->ops->context) != BRAID_CU_SUCCESS)
         return;
-    for (uint32_t hop = 1; hop < l->ranks; hop++)
-        e->ops->cuda->copy_to_device(words_of(e, l->rank, next_rank(e, hop)), ones, sizeof(ones),
-                                     e->watch_stream);
-    e->ops->cuda->stream_synchronize(e->watch_stream);
+    for (uint32_t i = 0; i < WATCH_STREAMS; i++) {
+        if (e->ops->cuda->stream_query(e->watch_stream[i]) != BRAID_CU_SUCCESS)
+            continue;
+        for (uint32_t hop = 1; hop < l->ranks; hop++)
+            e->ops->cuda->copy_to_device(words_of(e, l->rank, next_rank(e, hop)), e->ones,
+                                         sizeof(struct words), e->watch_stream[i]);
+    }
     e->ops->cuda->context_pop(&context);
 }
 
@@ -306,10 +310,13 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
     if (e == NULL)
         return -ENOMEM;
     e->ops = ops;
-    result = ops->cuda->host_alloc((void **)&e->busy, 128,
+    result = ops->cuda->host_alloc((void **)&e->busy, 256,
                                    BRAID_CU_HOST_PORTABLE | BRAID_CU_HOST_DEVICEMAP);
     if (result == BRAID_CU_SUCCESS) {
         atomic_store(e->busy, 0);
+        e->ones = (uint32_t *)(void *)e->busy + 32;
+        for (uint32_t i = 0; i < BRAID_ENGINE_WORDS; i++)
+            e->ones[i] = 1;
         result = ops->cuda->host_device_pointer(&e->busy_device, (void *)e->busy, 0);
     }
     for (uint32_t i = 0; i < SIDE_STREAMS && result == BRAID_CU_SUCCESS; i++) {
@@ -321,8 +328,8 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
         result = ops->cuda->event_create(&e->pushed[i], BRAID_CU_EVENT_NO_TIMING);
     if (result == BRAID_CU_SUCCESS)
         result = ops->cuda->event_create(&e->fork, BRAID_CU_EVENT_NO_TIMING);
-    if (result == BRAID_CU_SUCCESS)
-        result = ops->cuda->stream_create(&e->watch_stream, BRAID_CU_STREAM_NON_BLOCKING);
+    for (uint32_t i = 0; i < WATCH_STREAMS && result == BRAID_CU_SUCCESS; i++)
+        result = ops->cuda->stream_create(&e->watch_stream[i], BRAID_CU_STREAM_NON_BLOCKING);
     if (result != BRAID_CU_SUCCESS)
         BRAID_WARN("copy engines: streams and events cannot be made: %s", braid_cuda_name(result));
     if (result != BRAID_CU_SUCCESS) {
@@ -377,8 +384,10 @@ void braid_engine_destroy(struct braid_engine *e)
     }
     if (e->fork != NULL)
         cuda->event_destroy(e->fork);
-    if (e->watch_stream != NULL)
-        cuda->stream_destroy(e->watch_stream);
+    for (uint32_t i = 0; i < WATCH_STREAMS; i++) {
+        if (e->watch_stream[i] != NULL)
+            cuda->stream_destroy(e->watch_stream[i]);
+    }
     if (e->busy != NULL)
         cuda->host_free((void *)e->busy);
     free(e);

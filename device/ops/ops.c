@@ -29,11 +29,11 @@ static uint64_t lay_out(struct braid_ops *ops, const struct braid_ops_config *co
 {
     struct braid_ops_layout *l = &ops->layout;
     uint64_t page = 4096, pairs = MAX(l->ranks - 1, 1u);
-    uint64_t tile = 16 * BRAID_OPS_LL_PACKET, at = 0;
+    uint64_t tile = BRAID_OPS_TILE_WIRE, at = 0;
 
     l->packet_slot = MAX(config->packet_bytes / pairs / tile, 1) * tile;
     l->staging_slot = MAX(config->staging_bytes / pairs / 65536, 1) * 65536;
-    ops->packet_limit = l->packet_slot / tile * (16 * BRAID_OPS_LL_VECTOR);
+    ops->packet_limit = l->packet_slot / tile * BRAID_OPS_TILE;
     ops->staging_limit = l->staging_slot;
 
     l->flags = at;

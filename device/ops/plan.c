@@ -84,7 +84,7 @@ static const struct row *choose(const struct braid_op_question *q)
 static void shape_packets(const struct braid_op_question *q, uint32_t sms,
                           struct braid_op_plan *plan)
 {
-    uint64_t tile = 16 * BRAID_OPS_LL_VECTOR;
+    uint64_t tile = BRAID_OPS_TILE;
     uint64_t pairs = q->kind == BRAID_OP_ALL_REDUCE || q->kind == BRAID_OP_REDUCE_SCATTER
                          ? 1
                          : MAX(q->ranks - 1, 1);

@@ -2,7 +2,7 @@
 """Collectives on two GPUs: Braid, NCCL and PyTorch symmetric memory in CUDA graphs, interleaved, the slower rank, median of rounds.
 
 Writes rows of bench `collectives` to $OUT/collectives.jsonl and prints a short table last. Usage: bench_collectives.py [--quick] [GROUP ...]
-Groups: small large gather sweep. Each variant is checked against NCCL's result before it is timed. About 100 s for all groups."""
+Groups: small large gather fused sweep. Each variant is checked against NCCL's result before it is timed. About 100 s for all groups."""
 import datetime
 import json
 import os
@@ -304,6 +304,47 @@ class Bench:
             suffix.update({"/" + k.replace("_sms", "/sms"): k for k in calls if k.startswith(("packets", "staged"))})
             self.record(f"reduce_scatter/bf16/{size}", self.measure(calls, repeats), suffix, ("nccl",), "copy_engine")
 
+    def fused(self):
+        """All-reduce + residual + RMSNorm: the kernel of example 04 against NCCL and PyTorch's kernels, eager and compiled."""
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../device/examples/04_all_reduce_rmsnorm"))
+        import op
+        hidden = 8192
+        fused = op.FusedNorm(self.braid.comm, 1024, hidden, self.braid.lib)
+
+        def run(x, residual, weight):
+            return torch.ops.braid_example.all_reduce_rmsnorm(x, residual, weight, 1e-6, fused.key)
+        for rows in (1, 16, 128, 1024):
+            error = None
+            try:
+                op.check(fused, self.cpu, rows, rows, run)
+                error = self.braid.error()
+            except Exception as e:
+                error = str(e).strip().split("\n")[0][:200]
+            if error:
+                print(f"rank {self.rank}: VERIFY fused/{rows}: {error}", flush=True)
+            if not self.agree(error is None):
+                continue
+            x, residual = (torch.randn(rows, hidden, device="cuda").bfloat16() for _ in range(2))
+            weight = torch.randn(hidden, device="cuda").bfloat16()
+
+            def norm():
+                residual.add_(x)
+                torch.nn.functional.rms_norm(residual, (hidden,), weight, 1e-6)
+
+            def nccl():
+                dist.all_reduce(x)
+                norm()
+
+            def braid_unfused():
+                self.braid.all_reduce(x, x)
+                norm()
+
+            def kernel():
+                fused.run(x, residual, weight, 1e-6)
+            calls = {"fused": kernel, "nccl_unfused": nccl, "braid_unfused": braid_unfused, "norm_only": norm}
+            times = self.measure(calls, 50 if rows < 1024 else 20)
+            self.record(f"all_reduce_rmsnorm/bf16/{rows}x{hidden}", times, {"": "fused", "/unfused": "braid_unfused"}, ("nccl_unfused", "norm_only"))
+
     def finish(self):
         if self.rank != 0:
             return
@@ -331,6 +372,7 @@ def main(rank, world, port, groups):
         "small": lambda: bench.all_reduce([KI, 8 * KI, 16 * KI, 64 * KI, 256 * KI, MI]),
         "large": lambda: bench.all_reduce([4 * MI, 16 * MI, 64 * MI]),
         "gather": lambda: bench.gathers([KI, 64 * KI, MI, 16 * MI, 128 * MI]),
+        "fused": bench.fused,
         "sweep": lambda: bench.all_reduce([16 * KI, 64 * KI, 256 * KI, 512 * KI, MI, 2 * MI, 4 * MI, 16 * MI, 64 * MI], sweep=True),
     }
     failed = False
@@ -352,7 +394,7 @@ def main(rank, world, port, groups):
 
 
 if __name__ == "__main__":
-    wanted = [a for a in sys.argv[1:] if not a.startswith("-")] or ["small", "large", "gather", "sweep"]
+    wanted = [a for a in sys.argv[1:] if not a.startswith("-")] or ["small", "large", "gather", "fused", "sweep"]
     if torch.cuda.device_count() < 2:
         print("skipped: needs two GPUs")
         sys.exit(77)

@@ -4,13 +4,14 @@
 #   wrap   a part of it with epochs that begin just below the wrap; ranks 2           (at most  30 s)
 #   many   a part of it with 4 ranks, several on a GPU                                (at most  30 s)
 #   blocks copy and reduce blocks by SM count                                         (at most  20 s, two GPUs)
-#   bench  against NCCL and PyTorch symmetric memory                                  (at most 110 s, two GPUs)
+#   example  the fused operator of device/examples/04 from PyTorch                    (at most  40 s; not by default)
+#   bench  against NCCL and PyTorch symmetric memory; the fused operator              (at most 120 s, two GPUs)
 #   sweep  methods by SM count, for the crossovers                                    (at most  60 s, two GPUs; not by default)
 # Rows go to $OUT/collectives.jsonl, logs to $OUT/collectives-PART.log; the ends of the logs are shown last.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export OUT=${OUT:-$PWD/build/gpu-results} BIN=${BIN:-build/dev/bin}
-export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1 CUDA_MODULE_LOADING=EAGER PYTHONUNBUFFERED=1
+export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1 CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32 PYTHONUNBUFFERED=1
 export LD_LIBRARY_PATH="$PWD/build/dev/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 mkdir -p "$OUT"
 parts=${*:-test wrap many blocks bench}
@@ -38,7 +39,8 @@ part test 80 1 "$BIN/gpu_collectives" --seconds 60
 part wrap 30 1 "$BIN/gpu_collectives" --seconds 20 --epoch 0xfffffff0 sums copies
 part many 30 1 "$BIN/gpu_collectives" --seconds 20 --ranks 4 sums copies
 part blocks 20 2 "$BIN/gpu_copy_blocks"
-part bench 110 2 python3 tests/gpu/bench_collectives.py small large gather
+part example 40 1 tests/gpu/with_mps python3 device/examples/04_all_reduce_rmsnorm/op.py
+part bench 120 2 python3 tests/gpu/bench_collectives.py small large gather fused
 part sweep 60 2 python3 tests/gpu/bench_collectives.py sweep
 for name in $parts; do
   [ -e "$OUT/collectives-$name.log" ] || continue

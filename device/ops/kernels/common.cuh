@@ -31,26 +31,16 @@ BRAID_FN struct op op_begin(const struct braid_devcomm *c, const struct braid_op
     return op;
 }
 
-/*
- * Counts this CTA as one that has read the epoch: one thread of it, after a barrier of the CTA that follows every op_begin. Hand the
- * result to op_end_thread later; nothing waits for the atomic in between.
- */
+/* The operation's two-step end (epoch.cuh): one thread a CTA, the first after a barrier that follows every op_begin. */
 BRAID_FN uint32_t op_count_thread(const struct braid_devcomm *c, const struct braid_ops_layout *l)
 {
-    struct braid_devslot *s = (struct braid_devslot *)c->slots + l->epoch_slot;
-    uint32_t last = braid_ptx_blocks() - 1;
-
-    return last == 0 ? 0 : braid_ptx_count_gpu_u32(&s->arrived, last);
+    return braid_epoch_count_thread(c, l->epoch_slot);
 }
 
-/* The CTA that was counted last advances the epoch: all CTAs have read it, and the next kernel of the slot begins after this one. */
 BRAID_FN void op_end_thread(const struct braid_devcomm *c, const struct braid_ops_layout *l,
                             const struct op *op, uint32_t count)
 {
-    struct braid_devslot *s = (struct braid_devslot *)c->slots + l->epoch_slot;
-
-    if (count == braid_ptx_blocks() - 1)
-        braid_ptx_store_relaxed_gpu_u32(&s->epoch, op->epoch + 1);
+    braid_epoch_advance_thread(c, l->epoch_slot, op->epoch, count);
 }
 
 /* The slot of what goes from rank `source` to rank `dest`. */

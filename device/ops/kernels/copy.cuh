@@ -1,5 +1,5 @@
 /*
- * Copying collectives: all-gather, all-to-all(-v), broadcast; small ones by packets (ll.cuh), large ones over the roles of
+ * Copying collectives: all-gather, all-to-all(-v), broadcast; small ones by packets (packets.cuh), large ones over the roles of
  * exchange.cuh. Chunks go into the peers' result memory (direct) or into their staging buffers, from which their workers copy.
  * Direct: a peer's result may still be in use by what ran before this operation, so its `ready` flag is awaited first.
  */
@@ -7,7 +7,7 @@
 #define BRAID_DEVICE_OPS_COPY_CUH
 
 #include "exchange.cuh"
-#include "ll.cuh"
+#include "packets.cuh"
 
 struct copy_plan {
     const struct braid_devcomm *c;

@@ -8,6 +8,9 @@
 #define BRAID_DEVICE_EPOCH_CUH
 
 #include "window.cuh"
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#include "ptx/local.cuh"
+#endif
 
 /* The epoch of this operation: 1 in the first one, then 2, ...; wraps through 0. Any thread, any number of times before the end. */
 BRAID_FN uint32_t braid_epoch_begin(const struct braid_devcomm *c, uint32_t slot)
@@ -44,5 +47,30 @@ BRAID_FN void braid_epoch_end_cta(const struct braid_devcomm *c, uint32_t slot)
     if (braid_ptx_thread() == 0)
         braid_epoch_end_thread(c, slot, braid_ptx_blocks());
 }
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+/*
+ * The end in two steps, for kernels whose time matters: nothing waits for the atomic. First, early: one thread of each CTA counts the
+ * CTA as one that has read the epoch, after a barrier of the CTA that follows every braid_epoch_begin. Then, at any later time, the
+ * same thread hands over what it got and the epoch, and the CTA that was counted last advances the slot. A launch uses either this
+ * or braid_epoch_end, in all its CTAs. No ordering: what the operation wrote is ordered by the end of the kernel.
+ */
+BRAID_FN uint32_t braid_epoch_count_thread(const struct braid_devcomm *c, uint32_t slot)
+{
+    struct braid_devslot *s = (struct braid_devslot *)c->slots + slot;
+    uint32_t last = braid_ptx_blocks() - 1;
+
+    return last == 0 ? 0 : braid_ptx_count_gpu_u32(&s->arrived, last);
+}
+
+BRAID_FN void braid_epoch_advance_thread(const struct braid_devcomm *c, uint32_t slot,
+                                         uint32_t epoch, uint32_t counted)
+{
+    struct braid_devslot *s = (struct braid_devslot *)c->slots + slot;
+
+    if (counted == braid_ptx_blocks() - 1)
+        braid_ptx_store_relaxed_gpu_u32(&s->epoch, epoch + 1);
+}
+#endif
 
 #endif
