@@ -42,12 +42,15 @@ static void write_pci_attributes(const struct braid_topo *topo, const struct bra
         const struct braid_topo_edge *edge = &topo->edges[o->uplink];
         int gen = braid_topo_spec_pcie_gen_of(edge->lane_GBps);
 
-        if (gen == 0 || (edge->bandwidth_from <= BRAID_TOPO_FROM_DEFAULT &&
-                         !braid_topo_spec_virtual_bridge(o->pci_vendor, o->pci_device)))
+        if (gen != 0 && (edge->bandwidth_from > BRAID_TOPO_FROM_DEFAULT ||
+                         braid_topo_spec_virtual_bridge(o->pci_vendor, o->pci_device))) {
+            fprintf(out, " link_speed=\"%s\" link_width=\"%d\"", braid_topo_spec_pcie_text(gen),
+                    edge->lanes);
             return;
-        fprintf(out, " link_speed=\"%s\" link_width=\"%d\"", braid_topo_spec_pcie_text(gen),
-                edge->lanes);
+        }
     }
+    /* NCCL refuses a device without these two; empty and 0 are how it writes what it does not know. */
+    fprintf(out, " link_speed=\"\" link_width=\"0\"");
 }
 
 static void write_nvlink(const struct braid_topo *topo, const struct braid_topo_edge *edge, int gpu,

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
 # Usage: run_nccl_sockets.sh [check|bench]  (both without an argument). Rows go to $OUT (default build/gpu-results).
-# BRAID_BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
+# BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-build=${BRAID_BUILD:-build/dev}
+build=${BUILD:-build/dev}
 export OUT=${OUT:-$PWD/build/gpu-results}
 mkdir -p "$OUT"
 
@@ -20,10 +20,10 @@ print(next((str(f) for d in (s.submodule_search_locations if s else []) for f in
 fi
 [ -n "$NCCL_SOCKETS_LIBRARY" ] || NCCL_SOCKETS_LIBRARY=libnccl.so.2
 export NCCL_SOCKETS_LIBRARY NCCL_NVLS_ENABLE=0
-export BRAID_COMMIT=${BRAID_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
+export COMMIT=${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 
 failed=0
-for mode in ${1:-check bench}; do
+for mode in ${*:-check bench}; do
   # One GPU is shared under MPS, which with_mps starts in a folder of its own and always quits.
   timeout -k 10 "$([ "$mode" = check ] && echo 80 || echo 150)" tests/gpu/with_mps "$build/bin/nccl_sockets" "$mode" \
     --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$OUT" --seconds "${BENCH_SECONDS:-95}"
