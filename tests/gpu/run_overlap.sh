@@ -55,7 +55,7 @@ failed=0 summary=""
 for name in "$@"; do
   case $name in
     check) part check 100 tests/gpu/with_mps "$tool" --check --timeout 2 --ranks 2 ;;
-    tune) two_gpus tune && part tune 235 "$tool" --tune --profile "$profile" --rounds 7 --quiet --commit "$COMMIT" \
+    tune) two_gpus tune && part tune 235 "$tool" --tune --resume --profile "$profile" --rounds 7 --quiet --commit "$COMMIT" \
       --json "$OUT/overlap-tune.jsonl" ;;
     table) two_gpus table && part table 150 "$tool" --profile "$profile" --quiet --json "$rows" --commit "$COMMIT" ;;
     torch) two_gpus torch && BRAID_OVERLAP_PROFILE=$profile part torch 235 python3 tests/gpu/torch/overlap.py "$rows" ;;

@@ -411,8 +411,22 @@ static int capture_all(struct bench *b)
     return rc;
 }
 
+/* Has the profile settings for the shape? */
+static bool is_known(struct bench *b)
+{
+    struct braid_gemm_settings automatic = {.method = BRAID_GEMM_AUTO};
+    struct braid_gemm *gemm = NULL;
+    struct braid_gemm_info info = {.reason = ""};
+
+    if (make_gemm(b, &automatic, false, &gemm) == 0)
+        braid_gemm_describe(gemm, &info);
+    braid_gemm_destroy(gemm);
+    return strncmp(info.reason, "profile", 7) == 0;
+}
+
 int bench_run(struct bench *b, struct session *s, const struct shape *shape)
 {
+    bool tune = s->options->tune;
     int rc;
 
     memset(b, 0, sizeof(*b));
@@ -422,10 +436,12 @@ int bench_run(struct bench *b, struct session *s, const struct shape *shape)
     rc = make_operands(b);
     rc = ranks_agree(s->self, rc);
     rc = rc ? rc : add_parts(b);
-    if (rc == 0 && s->options->tune)
+    if (rc == 0 && tune && s->options->resume && is_known(b))
+        tune = false;
+    if (rc == 0 && tune)
         rc = search(b);
     rc = rc ? rc : capture_all(b);
-    if (rc == 0 && s->options->tune) {
+    if (rc == 0 && tune) {
         rc = measure(b, 0, s->options->rounds); /* decides what the profile keeps */
         rc = rc ? rc : save_best(b);
     }

@@ -28,6 +28,7 @@ static const char usage[] =
     "  --dtype bf16|fp16   (bf16)\n"
     "  --tune              search settings; the best go to the profile, which the default choice "
     "then uses\n"
+    "  --resume            --tune leaves out shapes that the profile has\n"
     "  --profile FILE      where settings are read and written (BRAID_OVERLAP_PROFILE)\n"
     "  --rounds N          measured rounds (11), --repeats N operations in a graph (3)\n"
     "  --json FILE         append result rows; --commit HASH goes into them\n"
@@ -79,6 +80,7 @@ static bool take(struct request *r, int option, const char *value)
     case 'n': o->rounds = number(value, 1, STATS_MAX); return o->rounds > 0;
     case 'N': o->repeats = number(value, 1, 100); return o->repeats > 0;
     case 'T': o->tune = true; return true;
+    case 'R': o->resume = true; return true;
     case 'c': o->check = true; return true;
     case 'q': o->quiet = true; return true;
     case 'p': o->profile = value; return true;

@@ -27,6 +27,7 @@ struct options {
     int rounds;       /* measured rounds of the final comparison */
     int repeats;      /* operations in one graph */
     bool tune;        /* search settings; else the default choice only */
+    bool resume;      /* no search for shapes that the profile has */
     bool check;       /* correctness instead of speed */
     bool quiet;       /* no progress */
     const char *json; /* file for rows, NULL none */

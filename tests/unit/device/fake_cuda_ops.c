@@ -109,7 +109,7 @@ API int cuStreamBatchMemOp_v2(void *stream, unsigned count, struct mem_op *ops, 
         if (ops[i].operation == 1) /* CU_STREAM_MEM_OP_WAIT_VALUE_32, CU_STREAM_WAIT_VALUE_EQ */
             while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != ops[i].value)
                 usleep(20);
-        else if (ops[i].operation == 2)
+        else if (ops[i].operation == 2 && ops[i].flags == 0) /* the real one refuses other flags */
             __atomic_store_n(word, ops[i].value, __ATOMIC_RELEASE);
         else
             return INVALID;
