@@ -441,7 +441,7 @@ static void write_row(FILE *file, const struct bench_case *b, const char *metric
     double low = 0;
     double high = 0;
     int best = fastest_by_hand(b);
-    const char *commit = getenv("BRAID_COMMIT");
+    const char *commit = getenv("COMMIT");
     char date[16];
     time_t seconds = time(NULL);
 

@@ -104,7 +104,7 @@ static void print_machine(FILE *file)
 static void write_row(FILE *file, const char *transport, const struct measured *m,
                       const struct target *targets, int target_count)
 {
-    const char *commit = getenv("BRAID_COMMIT");
+    const char *commit = getenv("COMMIT");
     const char *comma = "";
     double low;
     double high;
