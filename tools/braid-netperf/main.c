@@ -269,8 +269,9 @@ static void make_cases(void)
 static void help(void)
 {
     printf("Usage: braid-netperf --plugin PATH|NAME [--plugin OTHER ...] [options]\n"
-           "  --plugin P[@V]   net plugin to measure, by path or name, at interface version V "
-           "(default: its newest);\n"
+           "  --plugin P[@V[:D]]  net plugin to measure, by path or name, at interface version V "
+           "(0: its\n"
+           "                   newest), with at most D messages in flight in the rate pattern;\n"
            "                   the first one is the subject of the rows, the others are its peers\n"
            "  --patterns LIST  of latency,bandwidth,both-ways,rate,cpu,calls,idle (default: all "
            "but idle)\n"
@@ -296,8 +297,11 @@ static void add_target(char *plugin)
     if (run.target_count == MAX_TARGETS)
         return;
     if (at) {
+        char *colon = strchr(at, ':');
+
         *at = 0;
         t->version = atoi(at + 1);
+        t->depth = colon ? atoi(colon + 1) : 0;
     }
     t->plugin = plugin;
     run.target_count++;

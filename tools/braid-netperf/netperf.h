@@ -57,6 +57,7 @@ struct control {
 struct target {
     const char *plugin; /* NULL: raw TCP */
     int version;
+    int depth; /* of the rate pattern; 0: the settings' */
     struct control *control;
     int fds[SIDES][2 * MAX_COMMS]; /* raw: connected pairs, even ones carry 0 to 1 */
     int pid;

@@ -331,6 +331,8 @@ static void rank_main(struct fake_rank *r, void *arg)
     s->r = r;
     s->control = job->target->control;
     s->settings = *job->settings;
+    if (job->target->depth)
+        s->settings.depth = job->target->depth;
     fake_rank_load(r);
     if (r->rank == 0) {
         snprintf(s->control->name, sizeof(s->control->name), "%s", r->net.name);
