@@ -49,3 +49,6 @@ if(BRAID_HAVE_CUDA)
   braid_unit_test(device/ops/cuda)
   target_include_directories(unit_device_ops_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 endif()
+braid_program(overlap_sizes SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/sizes.c)
+braid_test(unit/tools/braid-overlap/python LABELS unit
+  COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/python_test.py $<TARGET_FILE:overlap_sizes>)
