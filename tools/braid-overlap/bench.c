@@ -296,8 +296,10 @@ static int list_candidates(const struct bench *b, struct candidate *list)
         if (splits > 2)
             count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, splits, 2, 1, 0);
     }
-    if (b->part >= 1024)
+    if (b->part >= 1024) {
         count = add_candidate(list, count, BRAID_GEMM_PIPELINE, 4, 2, 0, 0);
+        count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, 4, 2, 0, 16);
+    }
     return count;
 }
 
