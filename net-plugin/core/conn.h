@@ -68,7 +68,7 @@ struct braid_send {
 enum braid_sub_state {
     BRAID_SUB_FREE,
     BRAID_SUB_POSTED,  /* waits for a message */
-    BRAID_SUB_STARTED, /* START came: chunks land; done when all are there */
+    BRAID_SUB_STARTED, /* START or a first chunk came: chunks land; done when all are there */
     BRAID_SUB_FILLED,  /* an eager message has filled it */
 };
 
@@ -79,9 +79,10 @@ struct braid_sub {
     int tag;
     enum braid_polled polled;
     void *data;
-    size_t capacity, bytes;
+    size_t capacity;
+    _Atomic size_t bytes; /* of the message; grows with the chunks where no START tells */
     struct braid_mr *mr;
-    uint32_t chunks; /* of the message, once started */
+    atomic_uint chunks; /* of the message, once started */
     atomic_uint landed;
     _Atomic uint64_t map[BRAID_MESSAGE_CHUNKS / 64];
 };

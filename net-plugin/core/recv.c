@@ -210,15 +210,27 @@ int braid_conn_landed(struct braid_lane *lane, uint32_t number, uint32_t chunk)
     return 0;
 }
 
-int braid_conn_landed_short(struct braid_lane *lane, uint32_t low, uint32_t mask, uint32_t chunk)
+int braid_conn_landed_part(struct braid_lane *lane, uint32_t low, uint32_t mask, uint32_t chunk,
+                           uint32_t chunks, size_t bytes)
 {
     struct braid_conn *conn = lane->conn;
+    struct braid_sub *sub;
+    int posted = BRAID_SUB_POSTED;
     uint64_t number;
 
-    if (conn->sender)
+    if (conn->sender || chunk >= chunks || chunks > BRAID_MESSAGE_CHUNKS)
         return -EPROTO;
-    number = atomic_load_explicit(&slot_of(conn->rx, low)->number, memory_order_acquire);
+    sub = slot_of(conn->rx, low);
+    number = atomic_load_explicit(&sub->number, memory_order_acquire);
     if (number == 0 || (((uint32_t)number - 1) & mask) != low)
+        return -EPROTO;
+    if (sub_state(sub) == BRAID_SUB_POSTED) { /* every lane that comes here first writes the same */
+        atomic_store_explicit(&sub->chunks, chunks, memory_order_relaxed);
+        atomic_compare_exchange_strong(&sub->state, &posted, BRAID_SUB_STARTED);
+    }
+    if (atomic_load_explicit(&sub->chunks, memory_order_relaxed) != chunks)
+        return -EPROTO;
+    if (atomic_fetch_add_explicit(&sub->bytes, bytes, memory_order_relaxed) + bytes > sub->capacity)
         return -EPROTO;
     return braid_conn_landed(lane, (uint32_t)number - 1, chunk);
 }
@@ -349,8 +361,8 @@ static int post(struct braid_conn *conn, void *data, size_t capacity, int tag, s
     sub->capacity = capacity;
     sub->mr = mr;
     braid_mr_use(mr, 1);
-    sub->bytes = 0;
-    sub->chunks = 0;
+    atomic_store_explicit(&sub->bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&sub->chunks, 0, memory_order_relaxed);
     atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
     for (unsigned i = 0; i < ARRAY_SIZE(sub->map); i++)
         atomic_store_explicit(&sub->map[i], 0, memory_order_relaxed);
@@ -406,7 +418,8 @@ static bool is_done(struct braid_recv *recv)
         if (state == BRAID_SUB_FILLED)
             continue;
         if (state != BRAID_SUB_STARTED ||
-            atomic_load_explicit(&sub->landed, memory_order_acquire) != sub->chunks)
+            atomic_load_explicit(&sub->landed, memory_order_acquire) !=
+                atomic_load_explicit(&sub->chunks, memory_order_relaxed))
             return false;
     }
     return true;

@@ -118,9 +118,24 @@ static int give_eager(struct braid_conn *conn, struct braid_lane *lane, struct b
     return 0;
 }
 
-static uint8_t chunk_shift(size_t bytes, unsigned lanes)
+/* Whether one lane has shown to be a quarter slower than another: then the faster one must be able to take more chunks. */
+static bool rates_differ(const struct braid_conn *conn, unsigned lanes)
 {
-    size_t target = lanes > 1 ? bytes / (4 * lanes) : bytes;
+    uint64_t low = UINT64_MAX, high = 0;
+
+    for (unsigned i = 0; i < lanes; i++) {
+        uint64_t rate = atomic_load_explicit(&conn->lanes[i]->rate_Bps, memory_order_relaxed);
+        low = MIN(low, rate);
+        high = MAX(high, rate);
+    }
+    return low != 0 && low < high - high / 4;
+}
+
+/* A chunk a lane where a chunk costs a work request, more where lanes differ. */
+static uint8_t chunk_shift(const struct braid_conn *conn, size_t bytes, unsigned lanes)
+{
+    bool few = conn->ops->flags & BRAID_T_PUT_STARTS && !rates_differ(conn, lanes);
+    size_t target = lanes == 1 ? bytes : few ? (bytes + lanes - 1) / lanes : bytes / (4 * lanes);
     uint8_t shift = MIN_CHUNK_SHIFT;
 
     while (shift < MAX_CHUNK_SHIFT && ((size_t)1 << shift) < target)
@@ -142,10 +157,39 @@ static int too_large(struct braid_conn *conn, const struct braid_send *send,
     return -EMSGSIZE;
 }
 
+static void fill_put(struct braid_send *send, uint32_t chunk, struct braid_put *put)
+{
+    put->chunk = chunk;
+    put->chunks = send->chunks;
+    put->offset = (uint64_t)chunk << send->shift;
+    put->bytes = MIN(send->bytes - put->offset, (size_t)1 << send->shift);
+    put->shift = send->shift;
+    put->sub = send->sub;
+    put->src = (const uint8_t *)send->data + put->offset;
+    put->src_mr = send->mr;
+    put->dst = send->dst;
+    put->owner = send;
+}
+
+/* The receiver learns that the sub is taken: by a record, or by the first chunk. */
+static int tell_start(struct braid_conn *conn, struct braid_lane *lane, struct braid_send *send)
+{
+    struct braid_rec rec = {
+        .type = BRAID_REC_START, .value = send->bytes, .arg = send->sub, .shift = send->shift};
+    struct braid_put put;
+    int err;
+
+    if (!(conn->ops->flags & BRAID_T_PUT_STARTS))
+        return braid_conn_control(conn, lane, &rec, NULL);
+    fill_put(send, 0, &put);
+    err = conn->ops->put(lane, &put);
+    send->next_chunk = err == 0;
+    return err;
+}
+
 static int give_start(struct braid_conn *conn, struct braid_lane *lane, struct braid_send *send)
 {
     struct braid_conn_sender *tx = conn->tx;
-    struct braid_rec rec = {.type = BRAID_REC_START, .value = send->bytes};
     struct braid_recv_word word;
     int err;
 
@@ -153,26 +197,26 @@ static int give_start(struct braid_conn *conn, struct braid_lane *lane, struct b
         return -ENOBUFS;
     if (word.capacity < send->bytes)
         return too_large(conn, send, &word);
-    send->shift = chunk_shift(send->bytes, atomic_load(&conn->lanes_count));
-    rec.arg = word.sub;
-    rec.shift = send->shift;
-    err = braid_conn_control(conn, lane, &rec, NULL);
-    if (err != 0) { /* put the word back where it was: it was the first of its tag */
-        tx->words[--tx->words_head % BRAID_SUBS] = word;
-        return err;
-    }
+    send->shift = chunk_shift(conn, send->bytes, atomic_load(&conn->lanes_count));
     send->sub = word.sub;
     send->dst = (struct braid_remote){.addr = word.addr, .mr = word.mr, .flags = word.flags};
     send->chunks = (uint32_t)((send->bytes + ((size_t)1 << send->shift) - 1) >> send->shift);
     send->next_chunk = 0;
     atomic_store_explicit(&send->left, send->chunks, memory_order_relaxed);
-    return 0;
+    err = tell_start(conn, lane, send);
+    if (err != 0) /* put the word back where it was: it was the first of its tag */
+        tx->words[--tx->words_head % BRAID_SUBS] = word;
+    return err;
 }
 
 static void activate(struct braid_conn_sender *tx, struct braid_send *send)
 {
+    size_t sent = (size_t)send->next_chunk << send->shift;
+
     send->next = NULL;
-    atomic_fetch_add_explicit(&tx->put_bytes, send->bytes, memory_order_relaxed);
+    if (send->next_chunk == send->chunks)
+        return; /* its first chunk was its last */
+    atomic_fetch_add_explicit(&tx->put_bytes, send->bytes - sent, memory_order_relaxed);
     braid_spin_lock(&tx->put_lock);
     *tx->active_end = send;
     tx->active_end = &send->next;
@@ -239,6 +283,7 @@ int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
     struct braid_conn *conn = lane->conn;
     struct braid_conn_sender *tx = conn->tx;
     struct braid_send *send;
+    uint32_t chunk;
 
     if (!braid_conn_has_puts(conn) || atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
         return -EAGAIN;
@@ -248,21 +293,14 @@ int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
         braid_spin_unlock(&tx->put_lock);
         return -EAGAIN;
     }
-    put->chunk = send->next_chunk++;
+    chunk = send->next_chunk++;
     if (send->next_chunk == send->chunks) {
         tx->active = send->next;
         if (tx->active == NULL)
             tx->active_end = &tx->active;
     }
     braid_spin_unlock(&tx->put_lock);
-    put->offset = (uint64_t)put->chunk << send->shift;
-    put->bytes = MIN(send->bytes - put->offset, (size_t)1 << send->shift);
-    put->shift = send->shift;
-    put->sub = send->sub;
-    put->src = (const uint8_t *)send->data + put->offset;
-    put->src_mr = send->mr;
-    put->dst = send->dst;
-    put->owner = send;
+    fill_put(send, chunk, put);
     atomic_fetch_sub_explicit(&tx->put_bytes, put->bytes, memory_order_relaxed);
     return 0;
 }

@@ -96,6 +96,7 @@ struct braid_put {
     uint32_t shift; /* log2 of the chunk size of the message */
     uint32_t sub; /* receive of the peer; slot = sub % BRAID_SUBS, generation = sub / BRAID_SUBS */
     uint32_t chunk;  /* number of the chunk in its message, below BRAID_MESSAGE_CHUNKS */
+    uint32_t chunks; /* of the message */
     uint64_t offset; /* of the chunk in the message */
     size_t bytes;    /* at least 1, except in an empty message, whose single chunk is empty */
     const void *src; /* first byte of the chunk */
@@ -140,6 +141,9 @@ enum {
         1 << 1, /* put() needs braid_remote: RECV words carry address and registration */
     BRAID_T_COPIES_SOURCE =
         1 << 2, /* control() has taken its body when it returns 0 (all current transports) */
+    BRAID_T_PUT_STARTS =
+        1
+        << 3, /* a chunk says how many its message has, so no START is sent: put() sends the first one */
 };
 
 struct braid_transport {
@@ -221,6 +225,11 @@ struct braid_transport {
      */
     int (*control)(struct braid_lane *lane, const struct braid_rec *rec, const void *body,
                    bool more);
+    /*
+     * With BRAID_T_PUT_STARTS: takes the first chunk of a message, in order with the records of this lane; the others are fetched by
+     * braid_conn_next_put() on any lane. As control(): all or nothing, gathers until push().
+     */
+    int (*put)(struct braid_lane *lane, const struct braid_put *put);
     /* Sends what control() gathered. 0: all of it is on its way. -EAGAIN: some is still here, progress() will push it. */
     int (*push)(struct braid_lane *lane);
     /*
@@ -292,8 +301,12 @@ int braid_conn_land(struct braid_lane *lane, const struct braid_rec *rec,
  * writing lanes may report it without braid_conn_land(). 0, or -EPROTO as above.
  */
 int braid_conn_landed(struct braid_lane *lane, uint32_t sub, uint32_t chunk);
-/* The same for a sub of which a lane knows only the bits in `mask` (a low-bit mask, at least BRAID_SUBS - 1). */
-int braid_conn_landed_short(struct braid_lane *lane, uint32_t sub, uint32_t mask, uint32_t chunk);
+/*
+ * The same for a lane with BRAID_T_PUT_STARTS: chunk `chunk` of `chunks`, of `bytes` bytes. Of the sub number it knows only the
+ * bits in `mask` (a low-bit mask, at least BRAID_SUBS - 1).
+ */
+int braid_conn_landed_part(struct braid_lane *lane, uint32_t sub, uint32_t mask, uint32_t chunk,
+                           uint32_t chunks, size_t bytes);
 
 /*
  * The next chunk for this lane, from whichever message is at the head: 0 and *put, or -EAGAIN. Lanes that are free take the next
@@ -337,6 +350,7 @@ int braid_no_flush(struct braid_conn *conn, int n, void *const *addrs, struct br
                    void **token_p);
 int braid_no_flush_test(struct braid_conn *conn, void *token);
 void braid_no_kick(struct braid_lane *lane);
+int braid_no_put(struct braid_lane *lane, const struct braid_put *put);
 int braid_no_push(struct braid_lane *lane); /* 0: control() sends at once */
 int braid_no_fence(struct braid_lane *lane);
 

@@ -60,6 +60,11 @@ void braid_no_kick(struct braid_lane *lane)
 {
 }
 
+int braid_no_put(struct braid_lane *lane, const struct braid_put *put)
+{
+    return -EOPNOTSUPP;
+}
+
 int braid_no_push(struct braid_lane *lane)
 {
     return 0;

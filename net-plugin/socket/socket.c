@@ -180,6 +180,7 @@ const struct braid_transport braid_socket_transport = {
     .flush = braid_no_flush,
     .flush_test = braid_no_flush_test,
     .control = braid_socket_control,
+    .put = braid_no_put,
     .push = braid_socket_push,
     .progress = braid_socket_progress,
     .kick = socket_kick,

@@ -136,6 +136,7 @@ void verbs_lane_free(struct verbs_lane *lane);
 int verbs_lane_post_recvs(struct verbs_lane *lane, uint32_t count);
 int verbs_lane_control(struct braid_lane *lane, const struct braid_rec *rec, const void *body,
                        bool more);
+int verbs_lane_put(struct braid_lane *lane, const struct braid_put *put);
 int verbs_lane_push(struct braid_lane *lane);
 int verbs_lane_progress(struct braid_lane *lane, size_t budget);
 int verbs_lane_fence(struct braid_lane *lane);

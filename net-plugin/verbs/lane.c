@@ -19,8 +19,10 @@
 #define RECV_ID        (1ull << 63) /* wr_id of receives; a send's is its position */
 #define POLL_BATCH     16
 #define RECORDS_A_CALL 64
-#define RECV_STEP      64 /* receives are posted again in steps of this size */
-#define CONTROL_RECVS  8  /* of the peer's receives, not taken by chunks */
+#define RECV_STEP      64    /* receives are posted again in steps of this size */
+#define CONTROL_RECVS  8     /* of the peer's receives, not taken by chunks */
+#define CONTROL_SENDS  8     /* of the send queue, likewise */
+#define RATE_BYTES     65536 /* smaller chunks say nothing about the rate */
 #define FENCE_NS       (2000ull * 1000 * 1000)
 #define GOODBYE_NS                                                                                 \
     (10ull * 1000 * 1000) /* a peer that closed has nothing more for us after this much silence */
@@ -199,7 +201,7 @@ static void measure(struct verbs_lane *lane, const struct verbs_put *put, uint64
     uint64_t since = MAX(put->posted_ns, heard);
     uint64_t old = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed), rate;
 
-    if (now <= since || put->put.bytes < 65536)
+    if (now <= since || put->put.bytes < RATE_BYTES)
         return;
     rate = put->put.bytes * 1000000000ull / (now - since);
     atomic_store_explicit(&lane->base.rate_Bps, old == 0 ? rate : old - old / 8 + rate / 8,
@@ -234,7 +236,8 @@ static int on_immediate(struct verbs_lane *lane, uint32_t imm, uint32_t bytes)
     }
     lane->chunks_in++;
     atomic_fetch_add_explicit(&lane->base.landed_bytes, bytes, memory_order_relaxed);
-    return braid_conn_landed_short(&lane->base, imm >> 16, BRAID_VERBS_SUB_MASK, imm >> 8 & 0xff);
+    return braid_conn_landed_part(&lane->base, imm >> 16, BRAID_VERBS_SUB_MASK, imm >> 8 & 0xff,
+                                  (imm & 0xff) + 1, bytes);
 }
 
 static int poll_completions(struct verbs_lane *lane)
@@ -341,16 +344,25 @@ int verbs_lane_push(struct braid_lane *base)
 
 /* -- chunks --------------------------------------------------------------------------------------------------------------------------------- */
 
-static int post_put(struct verbs_lane *lane)
+/* Whether one more chunk can go: space in every queue, a receive of the peer, a place in the batch. 0, -EAGAIN or an error. */
+static int chunk_room(struct verbs_lane *lane)
+{
+    if (lane->puts_tail - lane->puts_head == LANE_PUTS || room(lane) <= CONTROL_SENDS)
+        return -EAGAIN;
+    if (lane->imms_room - lane->imms_out <= CONTROL_RECVS &&
+        (read_credit(lane) != 0 || lane->imms_room - lane->imms_out <= CONTROL_RECVS))
+        return -EAGAIN;
+    return lane->batched == LANE_BATCH ? post_batch(lane) : 0;
+}
+
+/* Adds the chunk in the next place of `puts`, for which chunk_room() has said yes. */
+static int add_put(struct verbs_lane *lane)
 {
     struct verbs_put *put = &lane->puts[lane->puts_tail % LANE_PUTS];
     uint32_t rkey = 0;
-    int err = braid_conn_next_put(&lane->base, &put->put);
 
-    if (err != 0)
-        return err;
     put->position = lane->posted + 1;
-    put->posted_ns = put->put.bytes >= 65536 ? braid_now_ns() : 0;
+    put->posted_ns = put->put.bytes >= RATE_BYTES ? braid_now_ns() : 0;
     lane->puts_tail++;
     if (put->put.src_mr == NULL || put->put.dst.mr == 0)
         return fail(lane, -EINVAL,
@@ -360,25 +372,35 @@ static int post_put(struct verbs_lane *lane)
     add_write(lane, put->put.src, (uint32_t)put->put.bytes,
               verbs_mr_lkey(lane->conn, put->put.src_mr, lane->rail),
               put->put.dst.addr + put->put.offset, rkey);
-    with_imm(lane, (put->put.sub & BRAID_VERBS_SUB_MASK) << 16 | (put->put.chunk & 0xff) << 8);
+    with_imm(lane, (put->put.sub & BRAID_VERBS_SUB_MASK) << 16 | (put->put.chunk & 0xff) << 8 |
+                       ((put->put.chunks - 1) & 0xff));
     lane->chunks_out++;
     return 0;
+}
+
+int verbs_lane_put(struct braid_lane *base, const struct braid_put *put)
+{
+    struct verbs_lane *lane = of(base);
+    int err = lane->failed ? -EPIPE : chunk_room(lane);
+
+    if (err != 0)
+        return err;
+    lane->puts[lane->puts_tail % LANE_PUTS].put = *put;
+    return add_put(lane);
 }
 
 static int post_puts(struct verbs_lane *lane)
 {
     int count = 0, err = 0;
 
-    while (braid_conn_has_puts(lane->base.conn) && lane->puts_tail - lane->puts_head < LANE_PUTS &&
-           room(lane) > 8) {
-        if (lane->imms_room - lane->imms_out <= CONTROL_RECVS &&
-            (read_credit(lane) != 0 || lane->imms_room - lane->imms_out <= CONTROL_RECVS))
-            break;
-        if (lane->batched == LANE_BATCH && (err = post_batch(lane)) != 0)
-            return err;
-        err = post_put(lane);
+    while (braid_conn_has_puts(lane->base.conn)) {
+        err = chunk_room(lane);
+        if (err == 0)
+            err = braid_conn_next_put(&lane->base, &lane->puts[lane->puts_tail % LANE_PUTS].put);
         if (err == -EAGAIN)
             break;
+        if (err == 0)
+            err = add_put(lane);
         if (err != 0)
             return err;
         count++;

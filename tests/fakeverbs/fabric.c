@@ -85,6 +85,27 @@ static bool process_alive(pid_t pid)
     return kill(pid, 0) == 0 || errno != ESRCH;
 }
 
+/* A file that nobody uses any more is an earlier test's: nothing in it counts. */
+static void forget_dead(struct fv_fabric *f)
+{
+    for (int i = 0; i < FV_MAX_PROCESSES; i++)
+        if (f->processes[i].used && process_alive(f->processes[i].pid))
+            return;
+    f->device_count = 0;
+    for (int i = 0; i < FV_MAX_OPENS; i++)
+        if (f->opens[i].used) /* reading a hole allocates nothing */
+            f->opens[i].used = false;
+    for (int i = 0; i < FV_MAX_MRS; i++)
+        if (f->mrs[i].used)
+            f->mrs[i].used = false;
+    for (int i = 0; i < FV_MAX_QPS; i++)
+        if (f->qps[i].used)
+            f->qps[i].used = false;
+    for (int i = 0; i < FV_MAX_CQS; i++)
+        if (f->cqs[i].used)
+            f->cqs[i].used = false;
+}
+
 static void enter_process(struct fv_fabric *f, const struct fv_script *script)
 {
     for (int i = 0; i < FV_MAX_PROCESSES; i++) {
@@ -130,6 +151,7 @@ struct fv_fabric *fv_fabric_get(void)
         owner = getpid();
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* the peer writes into our memory */
         fv_fabric_lock(fabric);
+        forget_dead(fabric);
         enter_process(fabric, script);
         enter_devices(fabric, script);
         fv_fabric_unlock(fabric);

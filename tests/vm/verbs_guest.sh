@@ -1,10 +1,11 @@
 #!/bin/bash
 # The verbs transport over Soft-RoCE, in the guest: verbs_guest.sh FAKENCCL PLUGIN PART.
-#   traffic   every scenario of fakenccl with the newest interface, both rails as one device
+#   traffic   the newest interface, both rails as one device
 #   versions  all interface versions
 #   loss      1 and 5 % of the packets lost on both rails
 #   rail      a rail goes down under traffic: both sides end with an error, in time
-#   reload    unload and load again
+#   killed    a rank is killed: the others end with an error
+#   reload    unload and load again, calls after finalize
 # Rank 0 uses the a ends of the rails, rank 1 the b ends, as two nodes would.
 set -u
 . "$VM_GUEST_LIB"
@@ -23,7 +24,8 @@ sent() { echo $(($(rail_counter rxe${1}a sent_pkts) + $(rail_counter rxe${1}b se
 case $part in
 traffic)
     before0=$(sent 0) before1=$(sent 1)
-    play --fuse 2 --max-bytes 1M --except killed,strangers,fork,listen || exit 1
+    play --fuse 2 --max-bytes 1M \
+        --scenario ring,group,group-zero,sizes,outstanding-group,poll-ll,oob,oversize,inflight,left || exit 1
     echo "packets: rail 0 $(($(sent 0) - before0)), rail 1 $(($(sent 1) - before1))"
     [ $(($(sent 1) - before1)) -gt 100 ] || { echo "rail 1 carried nothing"; exit 1; }
     ;;

@@ -98,7 +98,7 @@ BRAID_WIRE_ASSERT(sizeof(struct braid_verbs_head) == 16, "ring head layout");
  * sub number, the chunk's number and how many chunks the message has, less one.
  */
 #define BRAID_VERBS_IMM_CONTROL 0x80000000u
-#define BRAID_VERBS_SUB_MASK    0x7fffu /* shifted by 16; the chunk's number is shifted by 8 */
+#define BRAID_VERBS_SUB_MASK    0x7fffu /* at bit 16; the chunk's number is at bit 8 */
 
 /* Keys of a registration: one a rail of the device that made it, in the order of its offer. */
 struct braid_verbs_keys {
