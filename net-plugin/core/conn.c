@@ -283,6 +283,19 @@ static int pump_fail(struct braid_conn *conn, struct braid_lane *lane)
     return err == 0 ? 1 : err;
 }
 
+/* Where first chunks go by the control lane, the other lanes take what is left before it does. */
+static void offer_to_others(struct braid_conn *conn, const struct braid_lane *control,
+                            unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct braid_lane *lane = conn->lanes[i];
+        if (lane == control || !lane_is_up(lane) || !braid_lane_trylock(lane))
+            continue;
+        lane->ops->progress(lane, CALL_BUDGET_BYTES);
+        braid_lane_unlock(lane);
+    }
+}
+
 void braid_conn_pump(struct braid_conn *conn)
 {
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
@@ -299,6 +312,9 @@ void braid_conn_pump(struct braid_conn *conn)
     if (conn->fail_due)
         given = pump_fail(conn, lane);
     braid_spin_unlock(&conn->lock);
+    if (given > 0 && count > 1 && conn->ops->flags & BRAID_T_PUT_STARTS &&
+        braid_conn_has_puts(conn))
+        offer_to_others(conn, lane, count);
     if (given > 0 && braid_conn_has_puts(conn))
         lane->ops->progress(lane, CALL_BUDGET_BYTES); /* START and the first chunk go together */
     else if (given > 0)

@@ -11,8 +11,9 @@
 #include "common/log.h"
 #include "common/util.h"
 
-#define MIN_CHUNK_SHIFT 17 /* 128 KiB */
-#define MAX_CHUNK_SHIFT 22 /* 4 MiB: with BRAID_MESSAGE_CHUNKS that is the 1 GiB of max_p2p_bytes */
+#define MIN_CHUNK_SHIFT  17 /* 128 KiB */
+#define MIN_STRIPE_SHIFT 14 /* 16 KiB, where a chunk costs only a work request */
+#define MAX_CHUNK_SHIFT  22 /* 4 MiB: with BRAID_MESSAGE_CHUNKS that is the 1 GiB of max_p2p_bytes */
 
 void braid_sender_init(struct braid_conn *conn)
 {
@@ -136,7 +137,7 @@ static uint8_t chunk_shift(const struct braid_conn *conn, size_t bytes, unsigned
 {
     bool few = conn->ops->flags & BRAID_T_PUT_STARTS && !rates_differ(conn, lanes);
     size_t target = lanes == 1 ? bytes : few ? (bytes + lanes - 1) / lanes : bytes / (4 * lanes);
-    uint8_t shift = MIN_CHUNK_SHIFT;
+    uint8_t shift = few && lanes > 1 ? MIN_STRIPE_SHIFT : MIN_CHUNK_SHIFT;
 
     while (shift < MAX_CHUNK_SHIFT && ((size_t)1 << shift) < target)
         shift++;

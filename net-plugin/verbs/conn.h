@@ -67,6 +67,7 @@ struct verbs_lane {
     uint32_t since_signal;
     struct verbs_put puts[LANE_PUTS];
     uint32_t puts_head, puts_tail;
+    size_t puts_bytes; /* of the chunks under way */
     struct ibv_send_wr batch[LANE_BATCH];
     struct ibv_sge pieces[LANE_BATCH];
     uint32_t batched;

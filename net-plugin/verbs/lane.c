@@ -19,9 +19,10 @@
 #define RECV_ID        (1ull << 63) /* wr_id of receives; a send's is its position */
 #define POLL_BATCH     16
 #define RECORDS_A_CALL 64
-#define RECV_STEP      64    /* receives are posted again in steps of this size */
-#define CONTROL_RECVS  8     /* of the peer's receives, not taken by chunks */
-#define CONTROL_SENDS  8     /* of the send queue, likewise */
+#define RECV_STEP      64 /* receives are posted again in steps of this size */
+#define CONTROL_RECVS  8  /* of the peer's receives, not taken by chunks */
+#define CONTROL_SENDS  8  /* of the send queue, likewise */
+#define ENOUGH_BYTES   (1024 * 1024)
 #define RATE_BYTES     65536 /* smaller chunks say nothing about the rate */
 #define FENCE_NS       (2000ull * 1000 * 1000)
 #define GOODBYE_NS                                                                                 \
@@ -45,9 +46,19 @@ static int fail(struct verbs_lane *lane, int error, const char *what)
     return error;
 }
 
+/* Asked of the NIC itself, because the event of a port that goes down may come after the completions. */
+static bool port_is_down(const struct verbs_lane *lane)
+{
+    struct ibv_port_attr attr = {.state = IBV_PORT_ACTIVE};
+
+    return braid_ibv.query_port(lane->port->nic->context, (uint8_t)lane->port->port, &attr) != 0 ||
+           attr.state != IBV_PORT_ACTIVE;
+}
+
 static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
 {
     char own[64], peer[64], text[512];
+    bool down;
     int error = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR
                     ? -ETIMEDOUT
                 : wc->status == IBV_WC_WR_FLUSH_ERR ? -ECONNABORTED
@@ -55,14 +66,15 @@ static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
 
     if (lane->failed || lane->flushing)
         return error;
-    snprintf(text, sizeof(text),
-             "%s on port %s, GID %s to %s: %s (status %d, vendor code 0x%x)%s; %s",
-             wc->wr_id & RECV_ID ? "a receive" : "a send", lane->port->name,
-             braid_gid_text(lane->own_gid.raw, own, sizeof(own)),
-             braid_gid_text(lane->peer_gid.raw, peer, sizeof(peer)),
-             braid_ibv.wc_status_str(wc->status), (int)wc->status, wc->vendor_err,
-             atomic_load(&lane->port->active) ? "" : ", the port is down",
-             verbs_status_advice((int)wc->status, wc->vendor_err));
+    down = port_is_down(lane);
+    snprintf(
+        text, sizeof(text), "%s on port %s, GID %s to %s: %s (status %d, vendor code 0x%x)%s; %s",
+        wc->wr_id & RECV_ID ? "a receive" : "a send", lane->port->name,
+        braid_gid_text(lane->own_gid.raw, own, sizeof(own)),
+        braid_gid_text(lane->peer_gid.raw, peer, sizeof(peer)), braid_ibv.wc_status_str(wc->status),
+        (int)wc->status, wc->vendor_err, down ? ", the port is down" : "",
+        down ? "check the cable, the switch port and `ibstat`"
+             : verbs_status_advice((int)wc->status, wc->vendor_err));
     return fail(lane, error, text);
 }
 
@@ -221,6 +233,7 @@ static void sends_done(struct verbs_lane *lane, uint32_t position)
             now = braid_now_ns();
         measure(lane, put, now);
         lane->puts_head++;
+        lane->puts_bytes -= put->put.bytes;
         braid_conn_put_done(&lane->base, &put->put, 0);
     }
     if (now != 0)
@@ -364,6 +377,7 @@ static int add_put(struct verbs_lane *lane)
     put->position = lane->posted + 1;
     put->posted_ns = put->put.bytes >= RATE_BYTES ? braid_now_ns() : 0;
     lane->puts_tail++;
+    lane->puts_bytes += put->put.bytes;
     if (put->put.src_mr == NULL || put->put.dst.mr == 0)
         return fail(lane, -EINVAL,
                     "a message of this size needs registered buffers on both sides (regMr)");
@@ -393,7 +407,9 @@ static int post_puts(struct verbs_lane *lane)
 {
     int count = 0, err = 0;
 
-    while (braid_conn_has_puts(lane->base.conn)) {
+    /* Chunks are for whichever lane is free: one with enough to do leaves them to the others. */
+    while (braid_conn_has_puts(lane->base.conn) &&
+           (lane->conn->lanes_count == 1 || lane->puts_bytes < ENOUGH_BYTES)) {
         err = chunk_room(lane);
         if (err == 0)
             err = braid_conn_next_put(&lane->base, &lane->puts[lane->puts_tail % LANE_PUTS].put);

@@ -44,7 +44,7 @@ rail)
     # The transfer must end with an error on both sides: fakenccl then fails, and both ranks say why.
     log=/tmp/rail.log
     (log=info play --scenario ring --iterations 2000 --device 0 > /tmp/rail.log 2>&1; echo "status $?" >> /tmp/rail.log) &
-    until grep -q "queue pair" /tmp/rail.log 2> /dev/null; do sleep 0.2; done
+    for ((i = 0; i < 150; i++)); do grep -q "queue pair" /tmp/rail.log 2> /dev/null && break; sleep 0.2; done
     sleep 1
     rail_down 0
     SECONDS=0
