@@ -25,7 +25,32 @@
 struct braid_barrier {
     uint32_t slot;
     uint32_t epoch; /* of the last barrier that this rank has arrived at */
+    uint64_t tell;  /* the peer's word that this lane of a warp stores to, 0 = none */
+    uint64_t hear;  /* the own word that this lane waits for, 0 = none */
 };
+
+/* Is there a member `i` of the local team other than this rank? */
+BRAID_FN int braid_barrier_peer(const struct braid_devcomm *c, uint32_t i)
+{
+    return i < (uint32_t)c->local.ranks && i != (uint32_t)c->local.rank;
+}
+
+/* Member i's word for this rank, and the own word for member i; 0 for none. */
+BRAID_FN uint64_t braid_barrier_tell_word(const struct braid_devcomm *c, uint32_t slot, uint32_t i)
+{
+    uint64_t offset = c->inbox_offset + 4ull * (slot * c->inbox_stride + c->world.rank);
+
+    if (!braid_barrier_peer(c, i))
+        return 0;
+    return braid_window_base(&c->control, braid_team_peer(&c->local, (int)i)) + offset;
+}
+
+BRAID_FN uint64_t braid_barrier_hear_word(const struct braid_devcomm *c, uint32_t slot, uint32_t i)
+{
+    if (!braid_barrier_peer(c, i))
+        return 0;
+    return c->barrier_inbox + 4ull * (slot * c->inbox_stride + braid_team_peer(&c->local, (int)i));
+}
 
 /* Opens a session; every thread of the group calls it. */
 BRAID_FN struct braid_barrier braid_barrier_open(const struct braid_devcomm *c, uint32_t slot)
@@ -34,54 +59,55 @@ BRAID_FN struct braid_barrier braid_barrier_open(const struct braid_devcomm *c, 
 
     b.slot = slot;
     b.epoch = braid_ptx_load_relaxed_gpu_u32((const uint32_t *)c->barrier_epochs + slot);
+    b.tell = braid_barrier_tell_word(c, slot, braid_ptx_lane());
+    b.hear = braid_barrier_hear_word(c, slot, braid_ptx_lane());
     return b;
 }
 
-/* Lane `lane` of `lanes` tells its share of the peers that this rank has arrived. */
+/* Lane `i` of `lanes` tells its share of the peers (one, unless there are more than lanes) that this rank has arrived; `word` is
+ * the first one's. */
 BRAID_FN void braid_barrier_tell(const struct braid_devcomm *c, const struct braid_barrier *b,
-                                 uint32_t lane, uint32_t lanes)
+                                 uint64_t word, uint32_t i, uint32_t lanes)
 {
-    uint64_t offset = c->inbox_offset + 4ull * (b->slot * c->inbox_stride + c->world.rank);
-
-    BRAID_NO_UNROLL
-    for (uint32_t i = lane; i < (uint32_t)c->local.ranks; i += lanes) {
-        if (i != (uint32_t)c->local.rank)
-            braid_ptx_store_release_sys_u32(
-                braid_window_pointer(&c->control, braid_team_peer(&c->local, (int)i), offset),
-                b->epoch);
+    for (;;) {
+        if (word != 0)
+            braid_ptx_store_release_sys_u32((void *)word, b->epoch);
+        i += lanes;
+        if (BRAID_LIKELY(i >= (uint32_t)c->local.ranks))
+            return;
+        word = braid_barrier_tell_word(c, b->slot, i);
     }
 }
 
-/* Lane `lane` of `lanes` waits for its share of the peers. */
+/* Lane `i` of `lanes` waits for its share of the peers. */
 BRAID_FN int braid_barrier_hear(const struct braid_devcomm *c, const struct braid_barrier *b,
-                                uint32_t lane, uint32_t lanes)
+                                uint64_t word, uint32_t i, uint32_t lanes)
 {
-    const uint32_t *inbox = (const uint32_t *)c->barrier_inbox + b->slot * c->inbox_stride;
-    int status = 0;
+    int status = BRAID_DEV_OK;
 
-    BRAID_NO_UNROLL
-    for (uint32_t i = lane; i < (uint32_t)c->local.ranks; i += lanes) {
-        int peer = braid_team_peer(&c->local, (int)i);
-
-        if (i != (uint32_t)c->local.rank && status == 0)
-            status =
-                braid_wait_u32_thread(c, inbox + peer, b->epoch, BRAID_WAIT_BARRIER, peer, b->slot);
+    for (;;) {
+        if (word != 0)
+            status = braid_wait_u32_thread(c, (const uint32_t *)word, b->epoch, BRAID_WAIT_BARRIER,
+                                           braid_team_peer(&c->local, (int)i), b->slot);
+        i += lanes;
+        if (BRAID_LIKELY(i >= (uint32_t)c->local.ranks || status != 0))
+            return status;
+        word = braid_barrier_hear_word(c, b->slot, i);
     }
-    return status;
 }
 
 /* Arrive: what the group has written is released to every peer. Does not wait. */
 BRAID_FN void braid_barrier_arrive_thread(const struct braid_devcomm *c, struct braid_barrier *b)
 {
     b->epoch++;
-    braid_barrier_tell(c, b, 0, 1);
+    braid_barrier_tell(c, b, braid_barrier_tell_word(c, b->slot, 0), 0, 1);
 }
 
 BRAID_FN void braid_barrier_arrive_warp(const struct braid_devcomm *c, struct braid_barrier *b)
 {
     b->epoch++;
     braid_ptx_sync_warp();
-    braid_barrier_tell(c, b, braid_ptx_lane(), BRAID_WARP_THREADS);
+    braid_barrier_tell(c, b, b->tell, braid_ptx_lane(), BRAID_WARP_THREADS);
 }
 
 BRAID_FN void braid_barrier_arrive_cta(const struct braid_devcomm *c, struct braid_barrier *b)
@@ -89,19 +115,19 @@ BRAID_FN void braid_barrier_arrive_cta(const struct braid_devcomm *c, struct bra
     b->epoch++;
     braid_ptx_sync_cta();
     if (braid_ptx_thread() < BRAID_WARP_THREADS)
-        braid_barrier_tell(c, b, braid_ptx_thread(), BRAID_WARP_THREADS);
+        braid_barrier_tell(c, b, b->tell, braid_ptx_thread(), BRAID_WARP_THREADS);
 }
 
 /* Wait for the epoch of the last arrive. */
 BRAID_FN int braid_barrier_wait_thread(const struct braid_devcomm *c, const struct braid_barrier *b)
 {
-    return braid_barrier_hear(c, b, 0, 1);
+    return braid_barrier_hear(c, b, braid_barrier_hear_word(c, b->slot, 0), 0, 1);
 }
 
 BRAID_FN int braid_barrier_wait_warp(const struct braid_devcomm *c, const struct braid_barrier *b)
 {
-    return braid_share_status_warp(c,
-                                   braid_barrier_hear(c, b, braid_ptx_lane(), BRAID_WARP_THREADS));
+    return braid_share_status_warp(
+        c, braid_barrier_hear(c, b, b->hear, braid_ptx_lane(), BRAID_WARP_THREADS));
 }
 
 BRAID_FN int braid_barrier_wait_cta(const struct braid_devcomm *c, const struct braid_barrier *b)
@@ -109,7 +135,7 @@ BRAID_FN int braid_barrier_wait_cta(const struct braid_devcomm *c, const struct 
     int status = 0;
 
     if (braid_ptx_thread() < BRAID_WARP_THREADS)
-        status = braid_barrier_hear(c, b, braid_ptx_thread(), BRAID_WARP_THREADS);
+        status = braid_barrier_hear(c, b, b->hear, braid_ptx_thread(), BRAID_WARP_THREADS);
     return braid_share_status_cta(c, status);
 }
 

@@ -23,6 +23,10 @@
 #define BRAID_COPY_UNROLL 4
 #endif
 
+/* Which way a branch goes; keeps cold paths out of the way of hot ones. */
+#define BRAID_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define BRAID_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define BRAID_FN           static __device__ __forceinline__
 #define BRAID_WARP_THREADS 32u

@@ -39,23 +39,24 @@ BRAID_FN int braid_packet_load_thread(const struct braid_devcomm *c, const void 
 {
     uint64_t start_ns = 0;
     struct braid_vec16 v;
-    int status;
+    int polls, status;
 
-    do {
+    for (;;) {
+        polls = 0;
         BRAID_NO_UNROLL
-        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+        do {
             v = braid_ptx_load_packet(packet);
-            if (braid_packet_arrived(v, flag)) {
-                *data = braid_packet_data(v);
-                return BRAID_DEV_OK;
-            }
-        }
+            polls++;
+        } while (!braid_packet_arrived(v, flag) && polls < BRAID_WAIT_POLLS);
+        *data = braid_packet_data(v);
+        if (BRAID_LIKELY(braid_packet_arrived(v, flag)))
+            return BRAID_DEV_OK;
         status = braid_wait_check_thread(c, &start_ns);
-    } while (status == 0);
-    *data = braid_packet_data(v);
-    return braid_fail_thread(c, status, BRAID_WAIT_PACKET, peer, index, flag,
-                             (uint32_t)(v.lo >> 32) == flag ? v.hi >> 32 : v.lo >> 32,
-                             braid_ptx_now_ns() - start_ns);
+        if (BRAID_UNLIKELY(status != 0))
+            return braid_fail_thread(c, status, BRAID_WAIT_PACKET, peer, index, flag,
+                                     (uint32_t)(v.lo >> 32) == flag ? v.hi >> 32 : v.lo >> 32,
+                                     braid_ptx_now_ns() - start_ns);
+    }
 }
 
 /* 8 bytes at `src`, or as many as there are before `end`, from any alignment. */

@@ -74,20 +74,23 @@ BRAID_FN int braid_wait_u32_thread(const struct braid_devcomm *c, const uint32_t
                                    uint32_t expected, uint32_t wait, int peer, uint32_t index)
 {
     uint64_t start_ns = 0;
-    uint32_t seen = 0;
-    int status;
+    uint32_t seen;
+    int polls, status;
 
-    do {
+    for (;;) {
+        polls = 0;
         BRAID_NO_UNROLL
-        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+        do {
             seen = braid_ptx_load_acquire_sys_u32(word);
-            if (braid_reached_u32(seen, expected))
-                return BRAID_DEV_OK;
-        }
+            polls++;
+        } while (!braid_reached_u32(seen, expected) && polls < BRAID_WAIT_POLLS);
+        if (BRAID_LIKELY(braid_reached_u32(seen, expected)))
+            return BRAID_DEV_OK;
         status = braid_wait_check_thread(c, &start_ns);
-    } while (status == 0);
-    return braid_fail_thread(c, status, wait, peer, index, expected, seen,
-                             braid_ptx_now_ns() - start_ns);
+        if (BRAID_UNLIKELY(status != 0))
+            return braid_fail_thread(c, status, wait, peer, index, expected, seen,
+                                     braid_ptx_now_ns() - start_ns);
+    }
 }
 
 /* The same for a 64-bit counter. */
@@ -95,20 +98,32 @@ BRAID_FN int braid_wait_u64_thread(const struct braid_devcomm *c, const uint64_t
                                    uint64_t expected, uint32_t wait, int peer, uint32_t index)
 {
     uint64_t start_ns = 0;
-    uint64_t seen = 0;
-    int status;
+    uint64_t seen;
+    int polls, status;
 
-    do {
+    for (;;) {
+        polls = 0;
         BRAID_NO_UNROLL
-        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+        do {
             seen = braid_ptx_load_acquire_sys_u64(word);
-            if (braid_reached_u64(seen, expected))
-                return BRAID_DEV_OK;
-        }
+            polls++;
+        } while (!braid_reached_u64(seen, expected) && polls < BRAID_WAIT_POLLS);
+        if (BRAID_LIKELY(braid_reached_u64(seen, expected)))
+            return BRAID_DEV_OK;
         status = braid_wait_check_thread(c, &start_ns);
-    } while (status == 0);
-    return braid_fail_thread(c, status, wait, peer, index, expected, seen,
-                             braid_ptx_now_ns() - start_ns);
+        if (BRAID_UNLIKELY(status != 0))
+            return braid_fail_thread(c, status, wait, peer, index, expected, seen,
+                                     braid_ptx_now_ns() - start_ns);
+    }
+}
+
+/* A thread of the group has failed: the own status, or else what the other one has recorded. Cold. */
+BRAID_FN int braid_status_of_another(const struct braid_devcomm *c, int status)
+{
+    if (status == 0)
+        status = braid_failed_thread(c);
+    return status != 0 ? status
+                       : BRAID_DEV_TIMEOUT; /* recorded, but the sticky word is not stored yet */
 }
 
 /*
@@ -117,26 +132,17 @@ BRAID_FN int braid_wait_u64_thread(const struct braid_devcomm *c, const uint64_t
  */
 BRAID_FN int braid_share_status_warp(const struct braid_devcomm *c, int status)
 {
-    braid_ptx_sync_warp(); /* the votes below order no memory */
-    if (braid_ptx_any_in_warp(status) != 0 && status == 0) {
-        status = braid_failed_thread(c);
-        if (status == 0)
-            status = BRAID_DEV_TIMEOUT;
-    }
-    return status;
+    braid_ptx_sync_warp(); /* the vote below orders no memory */
+    if (BRAID_LIKELY(braid_ptx_any_in_warp(status) == 0))
+        return BRAID_DEV_OK;
+    return braid_status_of_another(c, status);
 }
 
 BRAID_FN int braid_share_status_cta(const struct braid_devcomm *c, int status)
 {
-    int any = braid_ptx_sync_cta_any(status);
-
-    if (any != 0 && status == 0) { /* cold: another thread failed and has recorded why */
-        status = braid_failed_thread(c);
-        if (status == 0)
-            status =
-                BRAID_DEV_TIMEOUT; /* the recording thread has not stored the sticky word yet */
-    }
-    return status;
+    if (BRAID_LIKELY(braid_ptx_sync_cta_any(status) == 0))
+        return BRAID_DEV_OK;
+    return braid_status_of_another(c, status);
 }
 
 /* A range check that is compiled in by BRAID_DEVICE_CHECKS only. Nonzero: out of range, recorded, skip the operation. */

@@ -18,7 +18,7 @@
 #include "tests/unit/device/fake_cuda.h"
 #include "tests/unit/device/host_grid.h"
 
-#define MAX_RANKS   4
+#define MAX_RANKS   6
 #define FIRST_EPOCH 0xfffffffcu
 #define ROUNDS      9
 #define BYTES       8192
@@ -189,6 +189,8 @@ static void test_barrier(void **state)
     finish(ranks, 2, 1);
     run(ranks, 4, barrier_kernel, 1, 4, 2, 60 * BRAID_NS_PER_S, -1);
     finish(ranks, 4, 1);
+    run(ranks, 6, barrier_kernel, 1, 4, 2, 60 * BRAID_NS_PER_S, -1); /* more peers than lanes */
+    finish(ranks, 6, 1);
     run(ranks, 1, barrier_kernel, 1, 4, 1, 60 * BRAID_NS_PER_S, -1);
     finish(ranks, 1, 1);
 }
