@@ -5,6 +5,8 @@
 #include "fake_rank.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -82,6 +84,25 @@ void fake_must(const struct fake_rank *r, int result, const char *what)
         fake_die(r, "%s returned %d (%s)", what, result, fake_result_name(result));
 }
 
+/* Ranks in different network namespaces are different hosts to a plugin. */
+static void enter_netns(const struct fake_rank *r)
+{
+    const char *name = r->options->netns;
+    char path[300];
+    int count = 1;
+    int fd;
+
+    for (const char *p = name; *p; p++)
+        count += *p == ',';
+    for (int skip = r->rank % count; skip > 0; skip--)
+        name = strchr(name, ',') + 1;
+    snprintf(path, sizeof(path), "/var/run/netns/%.*s", (int)strcspn(name, ","), name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || setns(fd, CLONE_NEWNET) != 0)
+        fake_die(r, "cannot enter network namespace %s: %s", path, strerror(errno));
+    close(fd);
+}
+
 static void set_note(void *note)
 {
     fake_note = note;
@@ -111,6 +132,8 @@ static void child_main(const struct fake_options *options, struct fake_board *bo
     r->device = options->device;
     set_env(options, rank);
     r->board = board;
+    if (options->netns)
+        enter_netns(r);
     snprintf(fake_log_prefix, sizeof(fake_log_prefix), "[rank %d] ", rank);
     fake_worker_start(&r->service, "fake service");
     fake_worker_start(&r->progress, "fake progress");

@@ -40,6 +40,9 @@ struct fake_options {
     bool keep_order;     /* never run a tag ahead of its group */
     bool close_together; /* all ranks finish before one closes */
     bool verbose;
+    const char *
+        netns; /* names separated by commas: rank r lives in network namespace r modulo their number */
+    const char *hook; /* a command that the scenario `hook` runs in the middle of a transfer */
 };
 
 struct fake_board;

@@ -117,6 +117,8 @@ enum {
     OPT_EXCEPT = 256,
     OPT_KEEP,
     OPT_NO_SIZES,
+    OPT_NETNS,
+    OPT_HOOK,
     OPT_TOGETHER,
     OPT_VERBOSE,
     OPT_LOG,
@@ -142,6 +144,8 @@ static const struct option long_options[] = {{"plugin", 1, NULL, 'p'},
                                              {"except", 1, NULL, OPT_EXCEPT},
                                              {"keep-order", 0, NULL, OPT_KEEP},
                                              {"no-sizes", 0, NULL, OPT_NO_SIZES},
+                                             {"netns", 1, NULL, OPT_NETNS},
+                                             {"hook", 1, NULL, OPT_HOOK},
                                              {"close-together", 0, NULL, OPT_TOGETHER},
                                              {"verbose", 0, NULL, OPT_VERBOSE},
                                              {"help", 0, NULL, OPT_HELP},
@@ -169,6 +173,8 @@ static void set_option(struct request *q, int opt, const char *value)
     case OPT_EXCEPT: q->except = value; break;
     case OPT_KEEP: o->keep_order = true; break;
     case OPT_TOGETHER: o->close_together = true; break;
+    case OPT_NETNS: o->netns = value; break;
+    case OPT_HOOK: o->hook = value; break;
     case OPT_NO_SIZES: o->no_sizes = true; break;
     case OPT_VERBOSE: o->verbose = true; break;
     case OPT_LOG: set_log(value); break;

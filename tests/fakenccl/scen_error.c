@@ -29,6 +29,7 @@ struct transfer {
     int again_peer; /* all transfers with this rank are repeated until there is an error; -1: none */
     bool stop_early; /* return after a little while, whatever is in flight */
     _Atomic uint64_t *die_when;
+    const char *hook; /* run once, in the middle */
     struct fake_buffer buffers[MAX_CONNS][POSTS];
     void *requests[MAX_CONNS][POSTS];
     bool done[MAX_CONNS][POSTS];
@@ -139,6 +140,11 @@ static void transfer_job(void *arg)
         if (t->die_when && t->done[0][1]) {
             *t->die_when = fake_now_ns();
             kill(getpid(), SIGKILL);
+        }
+        if (t->hook && t->done[0][1]) {
+            if (system(t->hook) != 0)
+                fake_die(t->r, "the hook '%s' failed", t->hook);
+            t->hook = NULL;
         }
         if (t->stop_early && fake_now_ns() - start > FAKE_NS_PER_S / 20)
             return;
@@ -368,6 +374,36 @@ static void killed_main(struct fake_rank *r, void *arg)
     fake_rank_unload(r);
 }
 
+/* Rank 0 runs a command that breaks the network, say; both sides must notice. */
+static void hook_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+    int count;
+    struct transfer *t;
+
+    (void)arg;
+    if (!r->options->hook)
+        fake_skip(r, "no --hook was given");
+    fake_rank_load(r);
+    count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_all);
+    t = make_transfer(r, conns, count, 1 << 20, 1 << 20);
+    t->must_fail = true;
+    t->again_peer = 1 - r->rank;
+    if (r->rank == 0)
+        t->hook = r->options->hook;
+    fake_connect_all(r, conns, count);
+    run_transfer(t);
+    for (int i = 0; i < count; i++) {
+        if (!t->result[i])
+            fake_die(r, "no error on the %s side", conns[i].sends ? "sending" : "receiving");
+        fake_say(r, "%s on the %s side after %.1f ms", fake_result_name(t->result[i]),
+                 conns[i].sends ? "sending" : "receiving", (double)t->failed_ns[i] / 1e6);
+    }
+    end_transfer(t);
+    fake_barrier(r, 2, "the hook was noticed");
+    fake_rank_unload(r);
+}
+
 /* A rank that posted its handle and died: connect must end with an error, not wait forever. */
 static void dead_handle_job(void *arg)
 {
@@ -468,6 +504,7 @@ static const struct error_play left = {left_main, 2, 0, false};
 static const struct error_play early_close = {early_close_main, 2, 0, false};
 static const struct error_play early_close_bulk = {early_close_main, 2, 0, true};
 static const struct error_play killed = {killed_main, 3, 1u << 2, false};
+static const struct error_play hook = {hook_main, 2, 0, false};
 static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1, false};
 static const struct error_play lonely = {lonely_main, 2, 0, false};
 
@@ -482,6 +519,8 @@ static const struct scenario list[] = {
     {"early-close-bulk", "the same with a large message in front of small ones", error_run,
      &early_close_bulk, false},
     {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
+    {"hook", "a command breaks something in the middle of a transfer (set the plugin's own bound)",
+     error_run, &hook, true},
     {"dead-handle", "connect to a rank that died (set the plugin's own bound below --timeout)",
      error_run, &dead_handle, true},
     {"lonely", "accept although nobody connects (set the plugin's own bound below --timeout)",

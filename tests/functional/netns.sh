@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Plays fakenccl between two network namespaces joined by a virtual cable, which to a plugin are two hosts. Needs root.
+# Usage: netns.sh FAKENCCL PLUGIN CASE
+#   ipv4, ipv6    traffic over that family alone
+#   shaped        200 Mbit/s in each direction
+#   lossy         one packet in a hundred is lost
+#   unplugged     the cable is cut in the middle of a transfer: both sides report within their own bound
+set -u
+play=$1 plugin=$2 case=$3
+tag=braid$$
+a=$tag-a b=$tag-b
+
+skip() { echo "skipped: $*"; exit 77; }
+[ "$(id -u)" = 0 ] || skip "network namespaces need root"
+command -v ip >/dev/null || skip "ip (iproute2) is not installed"
+cleanup() { ip netns del "$a" 2>/dev/null; ip netns del "$b" 2>/dev/null; }
+trap cleanup EXIT
+ip netns add "$a" 2>/dev/null && ip netns add "$b" || skip "this machine does not allow network namespaces"
+ip link add bn0 netns "$a" type veth peer name bn0 netns "$b" || skip "this kernel has no virtual Ethernet"
+for end in "$a:1" "$b:2"; do
+  ns=${end%:*} number=${end#*:}
+  ip -n "$ns" link set lo up
+  ip -n "$ns" link set bn0 up
+  [ "$case" = ipv6 ] || ip -n "$ns" addr add "10.77.0.$number/24" dev bn0
+  [ "$case" != ipv6 ] || ip -n "$ns" addr add "fd77::$number/64" dev bn0 nodad
+done
+
+traffic() { "$play" --plugin "$plugin" --netns "$a,$b" --timeout 30 --scenario "$@"; }
+discipline() { # for both ends
+  for ns in "$a" "$b"; do
+    tc -n "$ns" qdisc add dev bn0 root "$@" 2>/dev/null || skip "this kernel has no $1 queue"
+  done
+}
+case $case in
+  ipv4 | ipv6) traffic ring,group,poll-ll,killed --ranks 2 ;;
+  shaped) discipline tbf rate 200mbit burst 64kb latency 50ms && traffic ring,lagging --ranks 2 --max-bytes 256K ;;
+  lossy) discipline netem loss 1% delay 200us && traffic ring,alltoall,poll-ll128 --ranks 2 --max-bytes 128K ;;
+  unplugged) BRAID_PEER_TIMEOUT_S=3 traffic hook --hook "ip -n $a link set bn0 down" ;;
+  *) echo "unknown case $case"; exit 2 ;;
+esac
