@@ -114,8 +114,20 @@ class Window:
                                          "data": (lib.braid_window_address(self.handle, rank), False)}
         self.tensor = torch.as_tensor(self, device=f"cuda:{torch.cuda.current_device()}")
 
+    @classmethod
+    def over(cls, comm, tensor, pointers=None):
+        """A window over a tensor that exists. `pointers`: where each rank's part is mapped here (PyTorch symmetric memory knows), or
+        None for memory of cudaMalloc, which Braid then shares itself."""
+        self = cls.__new__(cls)
+        self.tensor, self.handle = tensor, ctypes.c_void_p()
+        peers = (ctypes.c_uint64 * len(pointers))(*pointers) if pointers else None
+        check(lib.braid_window_register(comm.handle, ctypes.c_void_p(tensor.data_ptr()), ctypes.c_size_t(tensor.nbytes), peers,
+                                        ctypes.byref(self.handle)), "window over a tensor")
+        return self
+
     @property
     def device(self):
+        """Address of the struct braid_devwin that kernels take by value."""
         return lib.braid_window_device(self.handle)
 
 

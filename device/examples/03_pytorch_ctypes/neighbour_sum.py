@@ -1,4 +1,5 @@
 """Two PyTorch ranks: each sends its tensor to its neighbour inside a kernel, which adds what has arrived, in one launch.
+Eager and in a captured graph, over a window of Braid's and, with two GPUs, over PyTorch's symmetric memory.
 
 Run: tests/gpu/with_mps python3 device/examples/03_pytorch_ctypes/neighbour_sum.py
 """
@@ -38,7 +39,9 @@ extern "C" __global__ void neighbour_sum(const __grid_constant__ struct braid_de
 def rank_main(rank, ranks, port, failed):
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     torch.cuda.set_device(rank % torch.cuda.device_count())
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks)
+    several = torch.cuda.device_count() >= ranks
+    dist.init_process_group("cpu:gloo,cuda:nccl" if several else "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank,
+                            world_size=ranks)
     import braid
 
     comm = braid.Comm(dist.group.WORLD)
@@ -73,6 +76,17 @@ def rank_main(rank, ranks, port, failed):
         x.mul_(0.5).add_(rank + step)
         graph.replay()
     verify("graph")
+    if several:  # the same kernel over memory that PyTorch already shares
+        import torch.distributed._symmetric_memory as symm_mem
+
+        shared = symm_mem.empty(count, device="cuda")
+        pointers = symm_mem.rendezvous(shared, dist.group.WORLD).buffer_ptrs
+        symmetric = braid.Window.over(comm, shared, pointers)
+        arguments = (comm.device, symmetric.device, *arguments[2:])
+        x.normal_()
+        torch.cuda.synchronize()
+        comm.launch(kernel, 8, 256, *arguments)
+        verify("symmetric memory")
     if rank == 0:
         print("neighbour sums of eager and captured launches are equal to the reference")
     dist.barrier()

@@ -338,6 +338,28 @@ static int namespaces(struct task *task)
     return 0;
 }
 
+/* The same for a PID namespace, which only a child enters. */
+static int pid_namespace(struct task *task)
+{
+    struct braid_comm *comm;
+    int status = 0;
+    pid_t pid = 0;
+
+    if (task->boot.rank == 1) {
+        CHECK(unshare(CLONE_NEWPID) == 0);
+        pid = fork();
+    }
+    if (pid > 0) {
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        return 0;
+    }
+    status = create(task, &comm);
+    if (task->boot.rank == 1)
+        _exit(status != -EXDEV);
+    CHECK(status == -EXDEV);
+    return 0;
+}
+
 static void test_namespaces(void **state)
 {
     pid_t pid = fork();
@@ -351,6 +373,7 @@ static void test_namespaces(void **state)
         skip();
     }
     run_processes(2, namespaces, 0);
+    run_processes(2, pid_namespace, 0);
     fake_cuda.fabric = 1;
     run_processes(2, namespaces, 1);
     fake_cuda.fabric = 0;
