@@ -43,6 +43,8 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList(Block(c) for _ in range(c.layers))
         self.norm, self.head = nn.LayerNorm(c.width), nn.Linear(c.width, c.vocabulary, bias=False)
         self.head.weight = self.tokens.weight
+        for table in (self.tokens, self.positions):
+            nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, tokens, targets):
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]

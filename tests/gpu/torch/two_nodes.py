@@ -49,7 +49,7 @@ def _rank_main(function, rank, transport, port, log, results, arguments):
                       CUBLAS_WORKSPACE_CONFIG=":4096:8")
     device = torch.device("cuda", rank % torch.cuda.device_count())
     torch.cuda.set_device(device)
-    dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=120))
+    dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=120), device_id=device)
     try:
         results.put((rank, function(rank, device, *arguments)))
         dist.barrier()
