@@ -82,10 +82,10 @@ static int exchange(struct braid_gemm *g, const struct note *mine, struct note *
     for (int p = 0; rc == 0 && p < g->ranks; p++)
         rc =
             braid_gemm_cuda_check(g->cuda->copy_to_device(g->base[p] + (size_t)g->rank * NOTE_BYTES,
-                                                          slot, NOTE_BYTES, g->watch.stream),
+                                                          slot, NOTE_BYTES, g->lanes->watch[0]),
                                   "copy of a note");
     if (rc == 0)
-        rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(g->watch.stream), "note");
+        rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(g->lanes->watch[0]), "note");
     sync_rc = braid_comm_sync(g->comm);
     if (sync_rc != 0)
         return sync_rc;
@@ -95,10 +95,10 @@ static int exchange(struct braid_gemm *g, const struct note *mine, struct note *
     if (rc == 0)
         rc = braid_gemm_cuda_check(g->cuda->copy_to_host(head, g->base[g->rank],
                                                          (size_t)g->ranks * NOTE_BYTES,
-                                                         g->watch.stream),
+                                                         g->lanes->watch[0]),
                                    "copy of notes");
     if (rc == 0)
-        rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(g->watch.stream), "notes");
+        rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(g->lanes->watch[0]), "notes");
     for (int p = 0; rc == 0 && p < g->ranks; p++)
         memcpy(&all[p], head + (size_t)p * NOTE_BYTES, sizeof(all[p]));
     free(head);
@@ -321,7 +321,7 @@ static int load_kernels(struct braid_gemm *g)
 static int reset_flags(struct braid_gemm *g)
 {
     CUdeviceptr head = g->base[g->rank];
-    CUstream stream = g->watch.stream;
+    CUstream stream = g->lanes->watch[0];
     size_t words = head_bytes(g->ranks) / sizeof(uint32_t);
     int rc = braid_gemm_cuda_check(g->cuda->fill32(head, 0, words, stream), "flags");
 
@@ -362,7 +362,7 @@ static int make_watch(struct braid_gemm *g)
     w->program = &g->program;
     w->flag_count = 2u * (uint32_t)g->ranks * (1 + BRAID_GEMM_MAX_SPLITS);
     rc = braid_gemm_lanes_get(g->cuda, g->comm, &g->lanes);
-    w->stream = rc == 0 ? g->lanes->watch : NULL;
+    w->streams = rc == 0 ? g->lanes->watch : NULL;
     if (rc == 0)
         rc = braid_gemm_cuda_check(
             g->cuda->host_alloc(&word, 128, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
@@ -372,10 +372,12 @@ static int make_watch(struct braid_gemm *g)
         rc =
             braid_gemm_cuda_check(g->cuda->host_device_pointer(&g->busy, word, 0), "pinned memory");
     if (rc == 0)
-        rc = braid_gemm_cuda_check(
-            g->cuda->host_alloc(&copy, w->flag_count * sizeof(uint32_t), CU_MEMHOSTALLOC_PORTABLE),
-            "pinned memory");
+        rc = braid_gemm_cuda_check(g->cuda->host_alloc(&copy, 2 * w->flag_count * sizeof(uint32_t),
+                                                       CU_MEMHOSTALLOC_PORTABLE),
+                                   "pinned memory");
     w->copy = copy;
+    for (uint32_t i = 0; rc == 0 && i < 2 * w->flag_count; i++)
+        w->copy[i] = 1;
     if (rc == 0)
         for (int lane = 0; lane < BRAID_GEMM_MAX_LANES; lane++)
             atomic_store(&w->busy[lane], BRAID_GEMM_IDLE);

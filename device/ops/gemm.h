@@ -35,21 +35,27 @@
  */
 enum { BRAID_GEMM_IDLE = 0, BRAID_GEMM_RUNNING = 1, BRAID_GEMM_SEEN = 2 };
 
+/*
+ * Streams may share a hardware queue with one that waits for ever. Not all of these do: they have the caller's priority, and what
+ * waits first, the push lane, has another.
+ */
+#define BRAID_GEMM_WATCH_STREAMS 4
+
 /* What the watchdog needs; lives inside the object, in the watchdog's list from create to destroy. */
 struct braid_gemm_watch {
     struct braid_gemm_watch *next;
     const struct braid_gemm_cuda *cuda;
     CUcontext context;
-    CUstream stream;        /* of the watchdog alone */
-    _Atomic uint32_t *busy; /* pinned, one word a lane */
-    CUdeviceptr flags;      /* own flag words */
+    const CUstream *streams; /* lanes->watch */
+    _Atomic uint32_t *busy;  /* pinned, one word a lane */
+    CUdeviceptr flags;       /* own flag words */
     uint32_t flag_count;
     const struct braid_gemm_program *program;
     int rank;
     uint64_t timeout_ns;
     uint64_t since_ns[BRAID_GEMM_MAX_LANES]; /* when RUNNING was turned into SEEN */
-    uint32_t *copy;                          /* pinned, flag_count words */
-    _Atomic int failed;                      /* 0, 1 being described, 2 described in error */
+    uint32_t *copy;     /* pinned: flag_count words to read into, then as many ones to write */
+    _Atomic int failed; /* 0, 1 being described, 2 described in error */
     struct braid_gemm_error error;
 };
 
@@ -70,8 +76,8 @@ struct braid_gemm_lanes {
     struct braid_comm *comm;
     int users;
     uint32_t slots; /* epoch slots handed out to objects, from the end of the communicator's */
-    CUstream stream[BRAID_GEMM_MAX_LANES]; /* [0] is unused */
-    CUstream watch;                        /* of the watchdog and of set-up */
+    CUstream stream[BRAID_GEMM_MAX_LANES];    /* [0] is unused */
+    CUstream watch[BRAID_GEMM_WATCH_STREAMS]; /* of the watchdog and of set-up */
     CUdeviceptr workspace[BRAID_GEMM_LANE_PUSH];
 };
 

@@ -13,8 +13,9 @@ static void drop(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (uint32_t lane = 1; lane < BRAID_GEMM_MAX_LANES; lane++)
         if (l->stream[lane])
             cuda->stream_destroy(l->stream[lane]);
-    if (l->watch)
-        cuda->stream_destroy(l->watch);
+    for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
+        if (l->watch[i])
+            cuda->stream_destroy(l->watch[i]);
     for (uint32_t lane = 1; lane < BRAID_GEMM_LANE_PUSH; lane++)
         if (l->workspace[lane])
             cuda->mem_free(l->workspace[lane]);
@@ -29,11 +30,11 @@ static int fill(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (uint32_t lane = 1; rc == 0 && lane < BRAID_GEMM_MAX_LANES; lane++)
         rc = braid_gemm_cuda_check(
             cuda->stream_create(&l->stream[lane], CU_STREAM_NON_BLOCKING,
-                                lane < BRAID_GEMM_LANE_PUSH ? least : greatest),
+                                lane == BRAID_GEMM_LANE_PUSH ? greatest : least),
             "stream");
-    rc = rc ? rc
-            : braid_gemm_cuda_check(
-                  cuda->stream_create(&l->watch, CU_STREAM_NON_BLOCKING, greatest), "stream");
+    for (int i = 0; rc == 0 && i < BRAID_GEMM_WATCH_STREAMS; i++)
+        rc = braid_gemm_cuda_check(cuda->stream_create(&l->watch[i], CU_STREAM_NON_BLOCKING, least),
+                                   "stream");
     for (uint32_t lane = 1; rc == 0 && lane < BRAID_GEMM_LANE_PUSH; lane++)
         rc = braid_gemm_cuda_check(cuda->mem_alloc(&l->workspace[lane], BRAID_GEMM_WORKSPACE),
                                    "memory for products");

@@ -24,10 +24,29 @@ static struct braid_gemm_watch *first;
 static bool running;
 static pthread_t thread;
 
+/* Sets all flags, on every stream that is not stuck itself. Waits for nothing: it is called again until the run is over. */
 static void let_go(struct braid_gemm_watch *w)
 {
-    if (w->cuda->fill32(w->flags, 1, w->flag_count, w->stream) == CUDA_SUCCESS)
-        w->cuda->stream_synchronize(w->stream);
+    for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
+        if (w->cuda->stream_query(w->streams[i]) == CUDA_SUCCESS)
+            w->cuda->copy_to_device(w->flags, w->copy + w->flag_count,
+                                    w->flag_count * sizeof(uint32_t), w->streams[i]);
+}
+
+/* Has one of the streams read the flags into the copy since the call before? */
+static bool read_flags(struct braid_gemm_watch *w)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    bool asked[BRAID_GEMM_WATCH_STREAMS], done = false;
+
+    for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
+        asked[i] = w->cuda->stream_query(w->streams[i]) == CUDA_SUCCESS &&
+                   w->cuda->copy_to_host(w->copy, w->flags, w->flag_count * sizeof(uint32_t),
+                                         w->streams[i]) == CUDA_SUCCESS;
+    nanosleep(&pause, NULL);
+    for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
+        done = done || (asked[i] && w->cuda->stream_query(w->streams[i]) == CUDA_SUCCESS);
+    return done;
 }
 
 /*
@@ -36,16 +55,10 @@ static void let_go(struct braid_gemm_watch *w)
  */
 static const struct braid_gemm_instr *find_late(struct braid_gemm_watch *w)
 {
-    const struct timespec pause = {.tv_nsec = 2000000};
-
+    let_go(w);
     for (int attempt = 0; attempt < 500; attempt++) {
-        if (attempt == 0)
-            let_go(w);
-        nanosleep(&pause, NULL);
-        if (w->cuda->copy_to_host(w->copy, w->flags, w->flag_count * sizeof(uint32_t), w->stream) !=
-                CUDA_SUCCESS ||
-            w->cuda->stream_synchronize(w->stream) != CUDA_SUCCESS)
-            return NULL;
+        if (!read_flags(w))
+            continue;
         for (size_t i = 0; i < w->program->count; i++) {
             const struct braid_gemm_instr *instr = &w->program->instr[i];
 

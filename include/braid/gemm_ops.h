@@ -16,8 +16,8 @@
  *   after an event that orders them). Different objects are independent. Operations of one object may follow each other at once:
  *   a rank never overwrites rows that a slower peer still reads (it waits for the peer's credit inside the stream).
  * - The result is the same from run to run with the same settings. Sums are made in the order of the ring, each partial result
- *   rounded to the element type: |y - exact| <= (ranks + 1) * 2^-9 * sum_r |partial_r| for bf16 (2^-12 for fp16), beside the rounding
- *   inside the products (float accumulation).
+ *   rounded to the element type: |y - exact| <= ranks * 2^-8 * sum_r |partial_r| for bf16 (2^-11 for fp16), beside the rounding inside
+ *   the products (float accumulation); one rounding alone, 2^-8 * |y|, where nothing is summed over ranks.
  * - A wait ends: when a peer does not come within the communicator's bound, a host thread releases the streams, the results are
  *   garbage, braid_gemm_status tells which wait it was, and the object only returns -EIO from then on.
  * - Functions return 0 or a negative errno. Threading: one object, one thread at a time.

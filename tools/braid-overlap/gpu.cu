@@ -75,7 +75,8 @@ static __global__ void compare(struct gpu_reference f, const uint16_t *y, int64_
     }
     got = f.half ? __half2float(__ushort_as_half(y[row * f.n + column]))
                  : __bfloat162float(__ushort_as_bfloat16(y[row * f.n + column]));
-    bound = (f.ranks + 1) * (f.half ? 1.0f / 4096 : 1.0f / 512) * parts + all / 1048576 + 1e-7f;
+    bound = (f.op == 0 ? 1 : f.ranks) * (f.half ? 1.0f / 2048 : 1.0f / 256) * parts +
+            all / 1048576 + 1e-7f;
     error = fabsf(got - expected) / bound;
     if (!(error <= 1.0f))
         atomicAdd(out + 1, 1);

@@ -31,7 +31,7 @@ int gpu_fill(void *dst, int64_t count, uint32_t seed, int half, struct CUstream_
 /*
  * Compares `rows` rows of y, which begin at row `first` of the whole result, with the product in float32. out[0] becomes the largest
  * error over its bound (float bits), out[1] counts wrong or missing numbers (error above the bound, or not a number). The bound of
- * an element is (ranks + 1) * u * sum_r |partial_r| + 2^-20 * sum |x w|, u = 2^-9 (bf16) or 2^-12 (fp16).
+ * an element is ranks * u * sum_r |partial_r| + 2^-20 * sum |x w|, u = 2^-8 (bf16) or 2^-11 (fp16).
  */
 int gpu_compare(const struct gpu_reference *reference, const void *y, int64_t first, int64_t rows,
                 uint32_t *out, struct CUstream_st *stream);
