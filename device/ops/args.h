@@ -25,7 +25,9 @@
 #define BRAID_OPS_RANKS     64    /* ranks of the collectives: what fits in a kernel's parameters */
 #define BRAID_OPS_TILE      1536u /* bytes that one warp moves by packets */
 #define BRAID_OPS_TILE_WIRE 2048u /* and the bytes of those packets */
-#define BRAID_OPS_SERVICE   3u    /* warps of an exchange CTA that push, wait and flag */
+#define BRAID_OPS_PUSHERS   4u    /* warps of an exchange CTA that push */
+#define BRAID_OPS_SERVICE   6u /* the first warps of it: pushers, waiter, flagger; the others work */
+#define BRAID_OPS_WARPS     22u /* of it */
 
 /* What a failed wait of a collective was waiting for (braid_devcomm_error.wait). */
 #define BRAID_WAIT_OPS_CHUNK  (BRAID_WAIT_USER + 17u) /* index = chunk of the peer's data */

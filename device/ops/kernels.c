@@ -55,7 +55,8 @@ int braid_ops_load(struct braid_ops *ops)
         if (result != BRAID_CU_SUCCESS)
             goto err_log;
         /* This also loads the kernel now, not while another kernel waits for a peer. */
-        ctas = braid_comm_max_ctas(ops->comm, ops->function[k], shared != 0 ? 768 : 512, shared);
+        ctas = braid_comm_max_ctas(ops->comm, ops->function[k],
+                                   shared != 0 ? 32 * BRAID_OPS_WARPS : 512, shared);
         if (ctas <= 0) {
             BRAID_WARN("kernel %s does not fit on GPU %d", name, ops->gpu);
             return ctas != 0 ? ctas : -EOPNOTSUPP;

@@ -13,7 +13,8 @@
 #include "device/ops/cuda.h"
 #include "device/ops/plan.h"
 
-#define BRAID_OPS_RING_BYTES (8u * 16384u + 128u) /* BRAID_BULK_SHARED of the kernels' pusher */
+#define BRAID_OPS_RING_BYTES                                                                       \
+    (BRAID_OPS_PUSHERS * (4u * 8192u + 128u)) /* BRAID_BULK_SHARED of the kernels' pushers */
 
 /* A kernel of the module, by what it is for. */
 enum braid_kernel {

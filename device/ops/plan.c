@@ -111,7 +111,7 @@ static void shape_chunks(const struct braid_op_question *q, uint32_t sms,
     block = (plan->segment + parts - 1) / parts;
     plan->chunk = (uint32_t)MIN(MAX((block / 64 + least - 1) & ~(least - 1), least), most);
     chunks = MAX((block + plan->chunk - 1) / plan->chunk, 1);
-    plan->threads = 768;
+    plan->threads = 32 * BRAID_OPS_WARPS;
     plan->ctas = (uint32_t)MIN(chunks, sms);
 }
 

@@ -109,7 +109,7 @@ BRAID_FN int op_wait_thread(const struct braid_devcomm *c, const uint32_t *word,
 
     do {
         BRAID_NO_UNROLL
-        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+        for (int poll = 0; poll < BRAID_LL_POLLS; poll++) {
             seen = braid_ptx_load_acquire_sys_u32(word);
             if (seen == flag)
                 return BRAID_DEV_OK;
@@ -133,7 +133,7 @@ BRAID_FN int op_wait_warp(const struct braid_devcomm *c, const uint32_t *word, u
 
     do {
         BRAID_NO_UNROLL
-        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+        for (int poll = 0; poll < BRAID_LL_POLLS; poll++) {
             if (word != nullptr)
                 seen = braid_ptx_load_acquire_sys_u32(word);
             if (braid_ptx_all_in_warp(seen == flag)) {
@@ -141,15 +141,13 @@ BRAID_FN int op_wait_warp(const struct braid_devcomm *c, const uint32_t *word, u
                 return BRAID_DEV_OK;
             }
         }
-        status = braid_ptx_any_in_warp(braid_wait_check_thread(c, &start_ns));
+        status = braid_ptx_min_in_warp(braid_wait_check_thread(c, &start_ns));
     } while (status == 0);
-    if (seen != flag) {
-        status = braid_wait_check_thread(c, &start_ns);
-        braid_fail_thread(c, status != 0 ? status : BRAID_DEV_TIMEOUT, wait, (int)peer, index, flag,
-                          seen, braid_ptx_now_ns() - start_ns);
-    }
+    if (seen != flag)
+        braid_fail_thread(c, status, wait, (int)peer, index, flag, seen,
+                          braid_ptx_now_ns() - start_ns);
     braid_ptx_sync_warp();
-    return BRAID_DEV_TIMEOUT;
+    return status;
 }
 
 /* Hears that every peer has begun, with the size that is expected of it: tag(peer). One warp, all lanes. */

@@ -99,7 +99,7 @@ BRAID_FN void copy_work(const struct braid_devwin *w, const struct braid_copy_ar
             continue;
         exchange_await(&s->arrived, k);
         if (a->in_place)
-            exchange_await(&s->pushed, k);
+            exchange_await_pushed(s, k);
         braid_ptx_sync_warp();
         k++;
         BRAID_NO_UNROLL
@@ -114,7 +114,7 @@ BRAID_FN void copy_work(const struct braid_devwin *w, const struct braid_copy_ar
     }
 }
 
-BRAID_KERNEL __launch_bounds__(768, 1)
+BRAID_KERNEL __launch_bounds__(32 * BRAID_OPS_WARPS, 1)
     braid_exchange_copy(const __grid_constant__ struct braid_devcomm c,
                         const __grid_constant__ struct braid_devwin w,
                         const __grid_constant__ struct braid_copy_args a)
@@ -122,30 +122,24 @@ BRAID_KERNEL __launch_bounds__(768, 1)
     __shared__ struct exchange_shared shared;
     const struct braid_ops_layout *l = &a.layout;
     struct op op = op_begin(&c, l);
-    struct braid_bulk ring = braid_bulk_open(exchange_memory);
     struct copy_plan plan = {&c, &w, &a, &op, a.out_chunks, (int)a.same, 0};
     uint32_t warp = braid_ptx_thread() / 32;
 
     exchange_open(&shared);
-    if (warp == 2 && braid_ptx_block() == 0)
+    if (warp == BRAID_OPS_PUSHERS + 1 && braid_ptx_block() == 0)
         op_tell_warp(&w, l, &op, [&](uint32_t peer) {
             return a.tag != 0 ? a.tag : (uint32_t)a.peer[peer].from_bytes;
         });
     braid_ptx_sync_cta();
     braid_ptx_allow_next_kernel();
     if (!a.aligned)
-        push_unaligned(plan, l->rank, l->ranks, &shared.pushed);
-    if (warp == 0) {
-        if (braid_ptx_lane() == 0 && a.aligned) {
-            struct pusher<struct copy_plan> p = {
-                plan, ring, l->rank, l->ranks, plan.same ? 1 : l->ranks - 1
-            };
-
-            p.run(&shared.pushed);
-        }
-    } else if (warp == 1) {
+        push_unaligned(plan, l->rank, l->ranks, &shared);
+    if (warp < BRAID_OPS_PUSHERS) {
+        if (a.aligned)
+            push_bulk(plan, l->rank, l->ranks, warp, &shared);
+    } else if (warp == BRAID_OPS_PUSHERS) {
         copy_wait(&c, &w, &a, &op, &shared);
-    } else if (warp == 2) {
+    } else if (warp == BRAID_OPS_PUSHERS + 1) {
         if (braid_ptx_lane() == 0)
             op_end_thread(&c, l, &op, op_count_thread(&c, l));
     } else {

@@ -1,7 +1,8 @@
 /*
  * Large collectives: chunks travel through staging buffers (or straight into the result) with a flag each. One CTA is four roles that
  * only meet in shared memory:
- *   pusher   one thread; bulk copies of this rank's chunks to the peers, a flag behind each chunk
+ *   pushers  four threads; bulk copies of this rank's chunks to the peers, a flag behind each chunk. A flag needs its chunk to be written
+ *            there, which takes longer than sending the next; so they take turns
  *   waiter   one warp; waits for peers' chunk flags, in order, and counts what has arrived
  *   flagger  one warp; when all workers are done with a chunk whose result goes to peers, stores the flags
  *   workers  the other warps; sum or copy arrived chunks
@@ -12,6 +13,8 @@
 #ifndef BRAID_DEVICE_OPS_EXCHANGE_CUH
 #define BRAID_DEVICE_OPS_EXCHANGE_CUH
 
+#define BRAID_BULK_PIECE  8192u
+#define BRAID_BULK_STAGES 4
 #include <braid/device/bulk.cuh>
 #include <braid/device/reduce.cuh>
 
@@ -19,13 +22,14 @@
 
 #define EXCHANGE_WARPS 32u /* of a CTA, at most */
 
-/* The pusher's ring: BRAID_BULK_SHARED bytes, dynamic. */
+/* The pushers' rings: BRAID_BULK_SHARED bytes each, dynamic (BRAID_OPS_RING_BYTES on the host). */
 extern __shared__ __align__(128) uint8_t exchange_memory[];
 
 /* What the roles tell each other; counts of this CTA's chunks. Each word has one writer. */
 struct exchange_shared {
-    uint32_t arrived;              /* chunks whose data from every peer is here */
-    uint32_t pushed;               /* chunks that have been read for every peer */
+    uint32_t arrived; /* chunks whose data from every peer is here */
+    uint32_t
+        pushed[BRAID_OPS_PUSHERS]; /* by pusher: its chunks that have been read for every peer */
     uint32_t done[EXCHANGE_WARPS]; /* by worker warp: chunks finished */
 };
 
@@ -54,7 +58,9 @@ BRAID_FN void exchange_open(struct exchange_shared *s)
     uint32_t t = braid_ptx_thread();
 
     if (t == 0)
-        s->arrived = s->pushed = 0;
+        s->arrived = 0;
+    if (t < BRAID_OPS_PUSHERS)
+        s->pushed[t] = 0;
     if (t < EXCHANGE_WARPS)
         s->done[t] = 0;
 }
@@ -71,6 +77,12 @@ BRAID_FN void exchange_await(const uint32_t *word, uint32_t index)
 BRAID_FN void exchange_count(uint32_t *word, uint32_t count)
 {
     braid_ptx_store_release_cta_shared(braid_ptx_shared(word), count);
+}
+
+/* Waits until chunk number `k` of this CTA has been read for every peer. */
+BRAID_FN void exchange_await_pushed(const struct exchange_shared *s, uint32_t k)
+{
+    exchange_await(&s->pushed[k % BRAID_OPS_PUSHERS], k / BRAID_OPS_PUSHERS);
 }
 
 /* A worker warp has finished this CTA's chunk number `k`. */
@@ -113,7 +125,7 @@ BRAID_FN uint32_t exchange_peer(uint32_t rank, uint32_t ranks, uint32_t hop)
 }
 
 /*
- * The pusher: one thread. Plan gives what to move:
+ * A pusher: one thread, one in BRAID_OPS_PUSHERS of the CTA's chunks. Plan gives what to move:
  *   plan.chunks                       chunks of the longest block
  *   plan.piece(chunk, peer)           from, to, bytes of that chunk for that peer (bytes 0: nothing)
  *   plan.same                         every peer gets the same bytes (loaded once)
@@ -148,7 +160,7 @@ template <class Plan> struct pusher {
                 at.hop++;
                 if (at.hop > hops) {
                     at.hop = 1;
-                    at.chunk += braid_ptx_blocks();
+                    at.chunk += braid_ptx_blocks() * BRAID_OPS_PUSHERS;
                 }
             }
             if (whole.bytes != 0)
@@ -207,12 +219,12 @@ template <class Plan> struct pusher {
     }
 
     /*
-     * Moves everything. The flag of a chunk is stored when the next one is on its way, so that the link never drains;
+     * Moves the chunks of pusher `turn`. The flag of a chunk is stored when the next one is on its way, so that the link never drains;
      * *pushed counts the chunks that all peers' copies have been read from.
      */
-    __device__ __forceinline__ void run(uint32_t *pushed)
+    __device__ __forceinline__ void run(uint32_t turn, uint32_t *pushed)
     {
-        struct cursor loads = {braid_ptx_block(), 1, 0};
+        struct cursor loads = {braid_ptx_block() + turn * braid_ptx_blocks(), 1, 0};
         struct cursor stores = loads;
         struct piece p;
         uint32_t chunk, hop, before_chunk = 0, before_hop = 0, pieces = 0, groups = 0;
@@ -245,7 +257,8 @@ template <class Plan> struct pusher {
 
 /* The same work by all threads of the CTA, for addresses that bulk copies cannot take. Ends with a barrier. */
 template <class Plan>
-BRAID_FN void push_unaligned(const Plan &plan, uint32_t rank, uint32_t ranks, uint32_t *pushed)
+BRAID_FN void push_unaligned(const Plan &plan, uint32_t rank, uint32_t ranks,
+                             struct exchange_shared *s)
 {
     BRAID_NO_UNROLL
     for (uint32_t chunk = braid_ptx_block(); chunk < plan.chunks; chunk += braid_ptx_blocks()) {
@@ -266,9 +279,24 @@ BRAID_FN void push_unaligned(const Plan &plan, uint32_t rank, uint32_t ranks, ui
             }
         }
     }
-    if (braid_ptx_thread() == 0)
-        exchange_count(pushed, 0xffffffffu);
+    if (braid_ptx_thread() < BRAID_OPS_PUSHERS)
+        exchange_count(&s->pushed[braid_ptx_thread()], 0xffffffffu);
     braid_ptx_sync_cta();
+}
+
+/* The pushers' warps: the first lane of each pushes. */
+template <class Plan>
+BRAID_FN void push_bulk(const Plan &plan, uint32_t rank, uint32_t ranks, uint32_t turn,
+                        struct exchange_shared *s)
+{
+    if (braid_ptx_lane() == 0) {
+        struct pusher<Plan> p = {
+            plan, braid_bulk_open_thread(exchange_memory + turn * BRAID_BULK_SHARED), rank, ranks,
+                plan.same ? 1 : ranks - 1
+        };
+
+        p.run(turn, &s->pushed[turn]);
+    }
 }
 
 /*

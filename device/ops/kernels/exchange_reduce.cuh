@@ -162,7 +162,7 @@ BRAID_FN void reduce_work(const struct braid_devwin *w, const struct braid_devwi
     for (uint32_t chunk = braid_ptx_block(); chunk < chunks; chunk += braid_ptx_blocks()) {
         exchange_await(&s->arrived, k);
         if (a->in_place)
-            exchange_await(&s->pushed, k);
+            exchange_await_pushed(s, k);
         braid_ptx_sync_warp();
         reduce_chunk<NUMBER, RANKS>(w, result, a, op, (uint64_t)chunk * a->chunk,
                                     exchange_part(mine, a->chunk, chunk));
@@ -178,30 +178,24 @@ BRAID_FN void exchange_reduce(const struct braid_devcomm *c, const struct braid_
     __shared__ struct exchange_shared shared;
     const struct braid_ops_layout *l = &a->layout;
     struct op op = op_begin(c, l);
-    struct braid_bulk ring = braid_bulk_open(exchange_memory);
     struct reduce_plan plan = {w, a, &op, exchange_chunks(a->bytes, a->chunk), a->stride == 0};
     uint64_t mine = a->stride == 0 ? a->bytes : reduce_block(a, l->rank);
     uint32_t chunks = exchange_chunks(mine, a->chunk);
     uint32_t warp = braid_ptx_thread() / 32;
 
     exchange_open(&shared);
-    if (warp == 2 && braid_ptx_block() == 0)
+    if (warp == BRAID_OPS_PUSHERS + 1 && braid_ptx_block() == 0)
         op_tell_warp(w, l, &op, [&](uint32_t) { return a->tag; });
     braid_ptx_sync_cta();
     braid_ptx_allow_next_kernel();
     if (!a->aligned)
-        push_unaligned(plan, l->rank, l->ranks, &shared.pushed);
-    if (warp == 0) {
-        if (braid_ptx_lane() == 0 && a->aligned) {
-            struct pusher<struct reduce_plan> p = {
-                plan, ring, l->rank, l->ranks, plan.same ? 1 : l->ranks - 1
-            };
-
-            p.run(&shared.pushed);
-        }
-    } else if (warp == 1) {
+        push_unaligned(plan, l->rank, l->ranks, &shared);
+    if (warp < BRAID_OPS_PUSHERS) {
+        if (a->aligned)
+            push_bulk(plan, l->rank, l->ranks, warp, &shared);
+    } else if (warp == BRAID_OPS_PUSHERS) {
         reduce_wait(c, w, a, &op, &shared, chunks);
-    } else if (warp == 2) {
+    } else if (warp == BRAID_OPS_PUSHERS + 1) {
         uint32_t count = braid_ptx_lane() == 0 ? op_count_thread(c, l) : 0;
 
         if (a->results)

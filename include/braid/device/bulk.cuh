@@ -3,7 +3,8 @@
  * place or to several; the other warps of the CTA are free for other work. Fewest instructions and few SMs for full NVLink rate.
  *
  * Shapes: pieces of at most BRAID_BULK_PIECE bytes, multiples of 16, source and destinations 16-byte aligned. sm_90 and newer.
- * Shared memory: BRAID_BULK_SHARED bytes, 128-byte aligned, given to braid_bulk_open by all threads of the CTA.
+ * Shared memory: BRAID_BULK_SHARED bytes a ring, 128-byte aligned. Several threads of a CTA may have a ring each: while one waits until
+ * its pieces are written, others keep the link busy.
  * Before: the copying thread sees the source data. Data that ordinary stores wrote in this kernel, or that a peer wrote and this
  *         thread acquired, needs braid_ptx_fence_proxy_async_global by this thread first.
  * After:  braid_bulk_drain (all), or braid_bulk_settle (all but the last few pieces): the pieces are written, and a release by this
@@ -31,8 +32,8 @@ struct braid_bulk {
     uint32_t stores;   /* pieces handed on */
 };
 
-/* All threads of the CTA; contains no barrier: synchronise the CTA before the first braid_bulk_load. */
-BRAID_FN struct braid_bulk braid_bulk_open(void *shared)
+/* The one thread that uses the ring. No other thread needs to know, so there is no barrier. */
+BRAID_FN struct braid_bulk braid_bulk_open_thread(void *shared)
 {
     struct braid_bulk b;
 
@@ -40,11 +41,10 @@ BRAID_FN struct braid_bulk braid_bulk_open(void *shared)
     b.barriers = b.buffers + BRAID_BULK_STAGES * BRAID_BULK_PIECE;
     b.loads = 0;
     b.stores = 0;
-    if (braid_ptx_thread() == 0) {
-        for (uint32_t i = 0; i < BRAID_BULK_STAGES; i++)
-            braid_ptx_mbarrier_init(b.barriers + 8 * i, 1);
-        braid_ptx_mbarrier_init_fence();
-    }
+    BRAID_UNROLL
+    for (uint32_t i = 0; i < BRAID_BULK_STAGES; i++)
+        braid_ptx_mbarrier_init(b.barriers + 8 * i, 1);
+    braid_ptx_mbarrier_init_fence();
     return b;
 }
 
@@ -85,7 +85,7 @@ BRAID_FN void braid_bulk_next(struct braid_bulk *b)
     b->stores++;
 }
 
-/* Waits until every piece but the last `pieces` is written. */
+/* Waits until every piece but the last `pieces` is written; with more than 8, until every piece is. */
 BRAID_FN void braid_bulk_settle(uint32_t pieces)
 {
     switch (pieces) {
@@ -93,6 +93,10 @@ BRAID_FN void braid_bulk_settle(uint32_t pieces)
     case 2: braid_ptx_bulk_wait_written_but<2>(); break;
     case 3: braid_ptx_bulk_wait_written_but<3>(); break;
     case 4: braid_ptx_bulk_wait_written_but<4>(); break;
+    case 5: braid_ptx_bulk_wait_written_but<5>(); break;
+    case 6: braid_ptx_bulk_wait_written_but<6>(); break;
+    case 7: braid_ptx_bulk_wait_written_but<7>(); break;
+    case 8: braid_ptx_bulk_wait_written_but<8>(); break;
     default: braid_ptx_bulk_wait_written_but<0>(); break;
     }
 }

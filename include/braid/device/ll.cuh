@@ -17,6 +17,8 @@
 
 #define BRAID_LL_VECTORS 96u  /* 16-byte vectors of a tile */
 #define BRAID_LL_PACKETS 128u /* and the packets that carry them */
+#define BRAID_LL_POLLS                                                                             \
+    1024 /* between two looks at the clock: many warps wait here at the same time, see wait.cuh */
 
 /* Tiles of a block of `bytes`; its packets take 2048 bytes a tile. */
 BRAID_FN uint64_t braid_ll_tiles(uint64_t bytes)
@@ -151,24 +153,21 @@ BRAID_FN int braid_ll_receive_warp(const struct braid_devcomm *c, uint64_t packe
 
     do {
         BRAID_NO_UNROLL
-        for (int poll = 0; poll < BRAID_WAIT_POLLS; poll++) {
+        for (int poll = 0; poll < BRAID_LL_POLLS; poll++) {
             here = braid_ll_poll(packets, s, flag, p);
             if (braid_ptx_all_in_warp(here)) {
                 *x = braid_ll_unpack(p);
                 return BRAID_DEV_OK;
             }
         }
-        status = braid_ptx_any_in_warp(braid_wait_check_thread(c, &start_ns));
+        status = braid_ptx_min_in_warp(braid_wait_check_thread(c, &start_ns));
     } while (status == 0);
-    if (!here) {
-        status = braid_wait_check_thread(c, &start_ns);
-        braid_fail_thread(c, status != 0 ? status : BRAID_DEV_TIMEOUT, BRAID_WAIT_PACKET, (int)peer,
-                          (uint32_t)(s->packet / 16), flag, p[0].hi >> 32,
-                          braid_ptx_now_ns() - start_ns);
-    }
+    if (!here)
+        braid_fail_thread(c, status, BRAID_WAIT_PACKET, (int)peer, (uint32_t)(s->packet / 16), flag,
+                          p[0].hi >> 32, braid_ptx_now_ns() - start_ns);
     braid_ptx_sync_warp();
     *x = braid_ll_unpack(p);
-    return BRAID_DEV_TIMEOUT;
+    return status;
 }
 
 #endif

@@ -41,14 +41,14 @@ __global__ void __launch_bounds__(1024, 1) copy_stores(char *dst, const char *sr
 /* One thread a CTA; each CTA a part of its own. */
 __global__ void copy_bulk(char *dst, const char *src, uint64_t bytes)
 {
-    struct braid_bulk ring = braid_bulk_open(ring_memory);
+    struct braid_bulk ring;
     uint64_t part = (bytes / gridDim.x + 16383) & ~16383ull;
     uint64_t begin = part * blockIdx.x;
     uint64_t to = (uint64_t)dst + begin;
 
-    __syncthreads();
     if (threadIdx.x != 0 || begin >= bytes)
         return;
+    ring = braid_bulk_open_thread(ring_memory);
     braid_bulk_copy_thread(&ring, &to, 1, (uint64_t)src + begin,
                            begin + part < bytes ? part : bytes - begin);
     braid_bulk_drain();

@@ -56,6 +56,12 @@ BRAID_FN int braid_ptx_all_in_warp(int v)
     return __all_sync(0xffffffffu, v);
 }
 
+/* The smallest `v` of the 32 lanes, in all of them. Orders no memory. */
+BRAID_FN int braid_ptx_min_in_warp(int v)
+{
+    return __reduce_min_sync(0xffffffffu, v);
+}
+
 /* Barrier `barrier` (1 to 15) among `threads` threads of the CTA, a multiple of 32; orders memory among them. */
 BRAID_FN void braid_ptx_sync_some(uint32_t barrier, uint32_t threads)
 {
