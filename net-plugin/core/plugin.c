@@ -99,21 +99,14 @@ static void start_transports(void)
 
 static int start(void)
 {
-    const char *family = braid_param_str(BRAID_P_SOCKET_FAMILY);
-
     braid_param_reload();
-    family = braid_param_str(BRAID_P_SOCKET_FAMILY);
     if (gethostname(plugin.host, sizeof(plugin.host) - 1) != 0)
         snprintf(plugin.host, sizeof(plugin.host), "(unnamed host)");
-    plugin.netifs_count = braid_netif_list(braid_param_str(BRAID_P_SOCKET_IFNAME),
-                                           strcmp(family, "AF_INET") == 0    ? AF_INET
-                                           : strcmp(family, "AF_INET6") == 0 ? AF_INET6
-                                                                             : AF_UNSPEC,
-                                           plugin.netifs, BRAID_NETIF_MAX);
-    if (plugin.netifs_count <= 0) {
-        BRAID_WARN("no network interface can be used (BRAID_SOCKET_IFNAME=\"%s\", "
-                   "BRAID_SOCKET_FAMILY=\"%s\"); NCCL_DEBUG=INFO shows the reason for each",
-                   braid_param_str(BRAID_P_SOCKET_IFNAME), family);
+    plugin.netifs_count = braid_netif_list(
+        braid_param_str(BRAID_P_SOCKET_IFNAME),
+        braid_netif_family(braid_param_str(BRAID_P_SOCKET_FAMILY)), plugin.netifs, BRAID_NETIF_MAX);
+    if (plugin.netifs_count < 0) {
+        BRAID_WARN("cannot list network interfaces: %s", strerror(-plugin.netifs_count));
         plugin.netifs_count = 0;
     }
     start_transports();

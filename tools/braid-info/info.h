@@ -16,6 +16,7 @@ struct braid_info_command {
     int (*run)(int argc, char **argv);
 };
 
+extern const struct braid_info_command braid_info_net;
 extern const struct braid_info_command braid_info_params;
 extern const struct braid_info_command braid_info_topo;
 

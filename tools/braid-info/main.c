@@ -11,6 +11,7 @@
 static const struct braid_info_command *const commands[] = {
     &braid_info_topo,
     &braid_info_params,
+    &braid_info_net,
 };
 
 static void print_usage(FILE *out)
