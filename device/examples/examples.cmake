@@ -13,5 +13,5 @@ if(BRAID_HAVE_CUDA)
   braid_cuda_options(example_04_all_reduce_rmsnorm)
   target_compile_options(example_04_all_reduce_rmsnorm PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
   set_target_properties(example_04_all_reduce_rmsnorm PROPERTIES CUDA_VISIBILITY_PRESET default BUILD_RPATH "$ORIGIN/../lib"
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endif()

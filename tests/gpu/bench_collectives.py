@@ -2,10 +2,11 @@
 """Collectives on two GPUs: Braid, NCCL and PyTorch symmetric memory in CUDA graphs, interleaved, the slower rank, median of rounds.
 
 Writes rows of bench `collectives` to $OUT/collectives.jsonl and prints a short table last. Usage: bench_collectives.py [--quick] [GROUP ...]
-Groups: small large gather fused sweep. Each variant is checked against NCCL's result before it is timed. About 100 s for all groups."""
+Groups: small large gather fused sweep micro. Each variant is checked against NCCL's result before it is timed. About 100 s for all groups."""
 import datetime
 import json
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -345,6 +346,50 @@ class Bench:
             times = self.measure(calls, 50 if rows < 1024 else 20)
             self.record(f"all_reduce_rmsnorm/bf16/{rows}x{hidden}", times, {"": "fused", "/unfused": "braid_unfused"}, ("nccl_unfused", "norm_only"))
 
+    def micro(self):
+        """What the pieces of an operation by copy engines cost in a graph, us a node; nothing here is a row."""
+        C, words = bt.C, 200 * MI
+        cuda = C.CDLL("libcuda.so.1")
+        mine, peer = (self.braid.address(self.window, r) + words for r in (self.rank, 1 - self.rank))
+        memcpy = self.libcudart().cudaMemcpyAsync
+        host = torch.zeros(64, dtype=torch.int32).pin_memory()
+
+        def batch(*ops):
+            """ops: ("write" or "wait", address, value)"""
+            raw = b"".join(struct.pack("<iiQQIIQQ", 2 if kind == "write" else 1, 0, address, value, 0 if kind == "write" else 1, 0, 0, 0)
+                           for kind, address, value in ops)
+            array = C.create_string_buffer(raw, len(raw))
+            rc = cuda.cuStreamBatchMemOp_v2(C.c_void_p(torch.cuda.current_stream().cuda_stream), C.c_uint(len(ops)), array, C.c_uint(0))
+            if rc != 0:
+                raise RuntimeError(f"cuStreamBatchMemOp: {rc}")
+
+        def copy(dst, size):
+            memcpy(C.c_void_p(dst), C.c_void_p(mine + 4 * MI), C.c_size_t(size), C.c_int(4), C.c_void_p(torch.cuda.current_stream().cuda_stream))
+
+        def both(*calls):
+            def go():
+                for call in calls:
+                    call()
+            return go
+        local = [("write", mine + 4096 + 64 * i, 1) for i in range(6)]
+        meet = [("write", peer, 1), ("wait", mine, 1), ("write", mine, 0)]
+        leave = [("write", peer + 64, 1), ("wait", mine + 64, 1), ("write", mine + 64, 0)]
+        flag = [("write", host.data_ptr(), 1)]
+        calls = {
+            "write_local_1": lambda: batch(*local[:1]), "write_local_3": lambda: batch(*local[:3]), "write_local_6": lambda: batch(*local),
+            "write_host_1": lambda: batch(*flag), "write_peer_1": lambda: batch(("write", peer + 4096, 1)),
+            "copy_peer_4K": lambda: copy(peer + 2 * MI, 4096), "copy_peer_4K_twice": both(lambda: copy(peer + 2 * MI, 4096), lambda: copy(peer + 3 * MI, 4096)),
+            "copy_4K_then_write": both(lambda: copy(peer + 2 * MI, 4096), lambda: batch(("write", peer + 4096, 1))),
+            "meet": lambda: batch(*meet), "meet_leave_one_batch": lambda: batch(*meet, *leave),
+            "meet_copy_leave": both(lambda: batch(*meet), lambda: copy(peer + 2 * MI, 4096), lambda: batch(*leave)),
+            "meet_copy_leave_flags": both(lambda: batch(*flag, *meet), lambda: copy(peer + 2 * MI, 4096), lambda: batch(*leave, *flag)),
+        }
+        torch.cuda.synchronize()
+        dist.barrier(group=self.cpu)
+        times = self.measure(calls, 50)
+        self.say("pieces of copy-engine operations, us: " + " ".join(f"{n}={v[len(v) // 2]:.2f}" for n, v in times.items()))
+        self.table.append("pieces, us: " + " ".join(f"{n}={v[len(v) // 2]:.2f}" for n, v in times.items()))
+
     def finish(self):
         if self.rank != 0:
             return
@@ -373,6 +418,7 @@ def main(rank, world, port, groups):
         "large": lambda: bench.all_reduce([4 * MI, 16 * MI, 64 * MI]),
         "gather": lambda: bench.gathers([KI, 64 * KI, MI, 16 * MI, 128 * MI]),
         "fused": bench.fused,
+        "micro": bench.micro,
         "sweep": lambda: bench.all_reduce([16 * KI, 64 * KI, 256 * KI, 512 * KI, MI, 2 * MI, 4 * MI, 16 * MI, 64 * MI], sweep=True),
     }
     failed = False

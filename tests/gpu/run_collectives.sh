@@ -40,7 +40,7 @@ part wrap 30 1 "$BIN/gpu_collectives" --seconds 20 --epoch 0xfffffff0 sums copie
 part many 30 1 "$BIN/gpu_collectives" --seconds 20 --ranks 4 sums copies
 part blocks 20 2 "$BIN/gpu_copy_blocks"
 part example 40 1 tests/gpu/with_mps python3 device/examples/04_all_reduce_rmsnorm/op.py
-part bench 120 2 python3 tests/gpu/bench_collectives.py small large gather fused
+part bench 120 2 python3 tests/gpu/bench_collectives.py small large gather fused micro
 part sweep 60 2 python3 tests/gpu/bench_collectives.py sweep
 for name in $parts; do
   [ -e "$OUT/collectives-$name.log" ] || continue
