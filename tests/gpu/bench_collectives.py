@@ -393,7 +393,7 @@ class Bench:
     def finish(self):
         if self.rank != 0:
             return
-        commit = os.environ.get("BRAID_COMMIT", "")
+        commit = os.environ.get("COMMIT", "")
         if not commit:
             try:
                 commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()

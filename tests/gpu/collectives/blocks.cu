@@ -140,7 +140,7 @@ static void row(FILE *f, int kind, int sms, uint64_t bytes, const std::vector<do
         "\"%s\", \"date\": \"%s\"}\n",
         names[kind], (unsigned long long)bytes, sm, bytes / t[t.size() / 2] / 1e3,
         bytes / t[t.size() - 1] / 1e3, bytes / t[0] / 1e3, t.size(), bytes / engine_us / 1e3,
-        getenv("BRAID_COMMIT") ? getenv("BRAID_COMMIT") : "", date);
+        getenv("COMMIT") ? getenv("COMMIT") : "", date);
 }
 
 int main()
