@@ -115,6 +115,16 @@ int braid_conn_add_lane(struct braid_conn *conn, struct braid_lane *lane)
     return 0;
 }
 
+unsigned braid_conn_lanes(const struct braid_conn *conn)
+{
+    return atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
+}
+
+struct braid_lane *braid_conn_lane(const struct braid_conn *conn, unsigned i)
+{
+    return conn->lanes[i];
+}
+
 static bool lane_is_up(const struct braid_lane *lane)
 {
     return atomic_load_explicit(&lane->state, memory_order_relaxed) == BRAID_LANE_UP;
@@ -260,6 +270,9 @@ void braid_conn_poll(struct braid_conn *conn)
 {
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
 
+    if ((conn->ops->flags & BRAID_T_STREAM) &&
+        atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
+        count = MIN(count, 1u + atomic_load_explicit(&conn->control, memory_order_relaxed));
     for (unsigned i = 0; i < count; i++) {
         struct braid_lane *lane = conn->lanes[i];
         if (!lane_is_up(lane) || !braid_lane_trylock(lane))

@@ -15,6 +15,7 @@
 #define BRAID_NET_CONN_H
 
 #include "common/clock.h"
+#include "net-plugin/core/maint.h"
 #include "net-plugin/core/net.h"
 #include "net-plugin/core/transport.h"
 #include "braid/wire/net_handshake.h"
@@ -82,6 +83,7 @@ struct braid_sub {
     size_t capacity;
     _Atomic size_t bytes; /* of the message; grows with the chunks where no START tells */
     struct braid_mr *mr;
+    bool counted;       /* in bulk_open */
     atomic_uint chunks; /* of the message, once started */
     atomic_uint landed;
     _Atomic uint64_t map[BRAID_MESSAGE_CHUNKS / 64];
@@ -145,11 +147,13 @@ struct braid_conn {
     bool sender;
     int dev;
     int traffic_class;
-    atomic_int error;        /* sticky negative errno */
-    atomic_bool peer_closed; /* BYE came */
-    atomic_bool
-        ended;     /* and no lane is left: what came before still counts, nothing more will come */
-    bool fail_due; /* fail_text is to be sent as FAIL record; under lock */
+    atomic_int error;           /* sticky negative errno */
+    atomic_bool peer_closed;    /* BYE came */
+    atomic_uint streams_wanted; /* besides number 0 */
+    atomic_uint
+        bulk_open; /* larger messages under way: the only reason to poll more than the control lane */
+    atomic_bool ended; /* BYE, and no lane is left: what came before still counts */
+    bool fail_due;     /* fail_text is to be sent as FAIL record; under lock */
     char fail_text[256];
     char peer[160];
     struct braid_spin lock;
@@ -162,6 +166,8 @@ struct braid_conn {
     struct braid_conn_sender *tx;   /* if sender */
     struct braid_conn_receiver *rx; /* else */
     /* under the maintenance lock */
+    struct braid_watch watch; /* sender: poked when streams_wanted grows */
+    unsigned streams_asked;   /* requested so far, besides number 0 */
     uint64_t id;
     uint8_t stream_key[BRAID_SECRET_BYTES];
     struct braid_conn *next_conn;

@@ -51,6 +51,7 @@ static struct outgoing *outgoings;
 static uint64_t next_id;
 
 static void on_outgoing(struct braid_watch *watch, uint32_t events);
+static void on_poke(struct braid_watch *watch, uint32_t events);
 
 /* -- offers ------------------------------------------------------------------------------------------------------------------- */
 
@@ -437,10 +438,13 @@ static int finish(struct outgoing *out, struct braid_conn **conn_p)
 {
     int err = out->error;
 
-    if (out->phase == PHASE_DONE)
+    if (out->phase == PHASE_DONE) {
+        out->conn->watch = (struct braid_watch){.fd = -1, .fn = on_poke};
+        braid_maint_add(&out->conn->watch, 0);
         *conn_p = out->conn;
-    else
+    } else {
         braid_conn_free(out->conn);
+    }
     outgoing_free(out);
     return err;
 }
@@ -488,19 +492,36 @@ int braid_net_connect(void *ctx, int dev, int traffic_class, void *handle_p,
     return err;
 }
 
-int braid_conn_request_stream(struct braid_conn *conn, unsigned index, unsigned rail)
+static void request_stream(struct braid_conn *conn, unsigned index)
 {
     struct outgoing *out = outgoing_new(conn);
 
     if (out == NULL)
-        return -ENOMEM;
+        return;
     out->is_stream = true;
     out->stream = (uint16_t)index;
-    out->rail = (uint16_t)rail;
+    out->handle.port = braid_addr_port(&conn->peer_addr);
     out->addrs[0] = conn->peer_addr;
     out->addrs_count = 1;
     start_attempt(out);
-    return 0;
+}
+
+/* Streams were asked for, on the data path; here is where they may be made. */
+static void on_poke(struct braid_watch *watch, uint32_t events)
+{
+    struct braid_conn *conn = braid_container_of(watch, struct braid_conn, watch);
+    unsigned wanted = MIN(atomic_load(&conn->streams_wanted), BRAID_LANES_MAX - 1u);
+
+    while (conn->streams_asked < wanted)
+        request_stream(conn, ++conn->streams_asked);
+}
+
+void braid_conn_want_streams(struct braid_conn *conn, unsigned count)
+{
+    if (atomic_load_explicit(&conn->streams_wanted, memory_order_relaxed) >= count || !conn->sender)
+        return;
+    atomic_store(&conn->streams_wanted, count);
+    braid_maint_poke(&conn->watch);
 }
 
 static void outgoing_cancel(struct outgoing *out)
@@ -517,6 +538,7 @@ void braid_connect_forget(struct braid_conn *conn)
 {
     struct outgoing *out = outgoings, *next;
 
+    braid_maint_remove(&conn->watch);
     for (; out != NULL; out = next) {
         next = out->next;
         if (out->is_stream && out->conn == conn)

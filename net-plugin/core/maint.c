@@ -82,6 +82,20 @@ static void run_deadlines(uint64_t now)
     }
 }
 
+static void run_poked(void)
+{
+    struct braid_watch *w = maint.watches;
+
+    while (w != NULL) {
+        if (atomic_exchange(&w->poked, false)) {
+            w->fn(w, 0);
+            w = maint.watches; /* the handler may have changed the list */
+        } else {
+            w = w->next;
+        }
+    }
+}
+
 static void *maint_main(void *arg)
 {
     struct epoll_event event;
@@ -99,6 +113,7 @@ static void *maint_main(void *arg)
         if (got == 1 && event.data.u64 == 0) {
             if (read(maint.event, &count, sizeof(count)) < 0 && errno != EAGAIN)
                 break;
+            run_poked();
         } else if (got == 1) {
             watch = find_watch(event.data.u64);
             if (watch != NULL)
@@ -179,6 +194,12 @@ static void on_linger(struct braid_watch *watch, uint32_t events)
         linger_end(l);
     else
         watch->deadline_ns = l->until_ns;
+}
+
+void braid_maint_poke(struct braid_watch *watch)
+{
+    atomic_store(&watch->poked, true);
+    braid_maint_wake();
 }
 
 void braid_maint_linger(int fd, const void *rest, size_t bytes)

@@ -9,6 +9,7 @@
 #ifndef BRAID_NET_MAINT_H
 #define BRAID_NET_MAINT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +26,7 @@ struct braid_watch {
     int fd;
     uint64_t deadline_ns; /* braid_now_ns() value, 0: none; cleared before the handler runs */
     braid_watch_fn fn;
+    atomic_bool poked;
     uint64_t id; /* maint's */
     struct braid_watch *next, *prev;
 };
@@ -42,6 +44,8 @@ int braid_maint_add(struct braid_watch *watch, uint32_t events);
 int braid_maint_change(struct braid_watch *watch, uint32_t events);
 /* Must precede close(watch->fd): a forked child may hold the same open file. Harmless if it was not added. */
 void braid_maint_remove(struct braid_watch *watch);
+/* Runs the watch's handler soon, with no events. Any thread, no lock needed: how the data path leaves work to the thread. */
+void braid_maint_poke(struct braid_watch *watch);
 /* Tells the thread that a deadline changed. */
 void braid_maint_wake(void);
 

@@ -154,6 +154,8 @@ static int on_start(struct braid_conn *conn, const struct braid_rec *rec)
         return -EPROTO;
     sub->bytes = rec->value;
     sub->chunks = (uint32_t)chunks;
+    atomic_fetch_add_explicit(&conn->bulk_open, 1, memory_order_relaxed);
+    sub->counted = true;
     atomic_store_explicit(&sub->state, BRAID_SUB_STARTED, memory_order_release);
     return 0;
 }
@@ -361,6 +363,7 @@ static int post(struct braid_conn *conn, void *data, size_t capacity, int tag, s
     sub->capacity = capacity;
     sub->mr = mr;
     braid_mr_use(mr, 1);
+    sub->counted = false;
     atomic_store_explicit(&sub->bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&sub->chunks, 0, memory_order_relaxed);
     atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
@@ -447,6 +450,8 @@ int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes)
         struct braid_sub *sub = slot_of(conn->rx, recv->first_sub + (uint32_t)i);
         if (sizes != NULL)
             sizes[i] = (int)sub->bytes;
+        if (sub->counted)
+            atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
         braid_mr_use(sub->mr, -1);
         atomic_store_explicit(&sub->number, 0, memory_order_release);
     }

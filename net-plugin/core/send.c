@@ -215,6 +215,7 @@ static void activate(struct braid_conn_sender *tx, struct braid_send *send)
     size_t sent = (size_t)send->next_chunk << send->shift;
 
     send->next = NULL;
+    atomic_fetch_add_explicit(&send->base.conn->bulk_open, 1, memory_order_relaxed);
     if (send->next_chunk == send->chunks)
         return; /* its first chunk was its last */
     atomic_fetch_add_explicit(&tx->put_bytes, send->bytes - sent, memory_order_relaxed);
@@ -334,6 +335,7 @@ int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, 
     send->data = data;
     send->bytes = bytes;
     send->mr = mr;
+    send->chunks = 0;
     send->next = NULL;
     braid_mr_use(mr, 1);
     braid_spin_lock(&conn->lock);
@@ -378,6 +380,8 @@ int braid_sender_test(struct braid_send *send, bool *done, int *size)
     }
     if (size != NULL)
         *size = (int)send->bytes;
+    if (send->chunks > 0)
+        atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
     braid_mr_use(send->mr, -1);
     atomic_fetch_sub_explicit(&conn->tx->outstanding, 1, memory_order_relaxed);
     atomic_store_explicit(&send->state, BRAID_SEND_FREE, memory_order_release);

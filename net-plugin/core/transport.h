@@ -271,8 +271,14 @@ void braid_lane_init(struct braid_lane *lane, struct braid_conn *conn,
                      const struct braid_transport *ops, unsigned index, unsigned rail);
 /* A lane is ready. Core polls it from now on. 0, or -ENOSPC when BRAID_LANES_MAX are there. */
 int braid_conn_add_lane(struct braid_conn *conn, struct braid_lane *lane);
-/* Asks core for another authenticated TCP stream `index` to the peer (connecting side, stream transports); attach() follows. */
-int braid_conn_request_stream(struct braid_conn *conn, unsigned index, unsigned rail);
+/*
+ * Asks core for authenticated TCP streams 1 to `count` to the peer (connecting side, stream transports), besides stream 0; attach()
+ * follows for each, on the maintenance thread. Any thread; cheap when they were asked for before.
+ */
+void braid_conn_want_streams(struct braid_conn *conn, unsigned count);
+/* Lanes that were added, up or not. */
+unsigned braid_conn_lanes(const struct braid_conn *conn);
+struct braid_lane *braid_conn_lane(const struct braid_conn *conn, unsigned i);
 
 static inline bool braid_lane_trylock(struct braid_lane *lane)
 {

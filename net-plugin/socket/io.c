@@ -79,17 +79,17 @@ static int watch(struct braid_io_thread *thread, struct braid_socket_lane *lane,
 }
 
 /*
- * Nothing has moved for a while. If bulk is still under way the socket will tell; else the lane is its caller's alone again. The flag is
- * cleared first: whoever arms the lane after that finds it unarmed and sends an event.
+ * Nothing has moved for a while: the socket will tell when more can. The flag is cleared after that, and then asked once more whether
+ * there is something to send, so that who arms the lane meanwhile is either seen here or finds the flag cleared.
  */
 static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane, bool busy,
                  bool blocked)
 {
-    if (busy) {
+    if (busy)
         watch(thread, lane, EPOLLIN | (blocked ? EPOLLOUT : 0));
-        return;
-    }
-    atomic_store(&lane->io_armed, false);
+    atomic_exchange(&lane->io_armed, false);
+    if (!blocked && braid_socket_lane_wants_puts(lane))
+        braid_io_arm(lane);
 }
 
 static void work_on_lanes(struct braid_io_thread *thread)
@@ -104,13 +104,12 @@ static void work_on_lanes(struct braid_io_thread *thread)
             at = &lane->io_active_next;
             continue;
         }
-        moved = braid_socket_progress(&lane->base, BUDGET_BYTES);
-        busy = moved >= 0 && braid_socket_lane_is_busy(lane) &&
-               atomic_load(&lane->base.state) == BRAID_LANE_UP;
+        moved = braid_socket_move(lane, BUDGET_BYTES);
+        busy = moved >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP &&
+               (braid_socket_lane_is_busy(lane) || lane->base.index > 0);
         blocked = lane->blocked;
         braid_lane_unlock(&lane->base);
         if (moved > 0) {
-            braid_conn_pump(lane->base.conn);
             lane->io_moved_ns = braid_now_ns();
         } else if (moved < 0 || braid_now_ns() - lane->io_moved_ns > SPIN_NS) {
             deactivate(at);
@@ -179,26 +178,15 @@ static struct braid_io_thread *thread_new(unsigned number)
     return NULL;
 }
 
-static unsigned wanted_threads(void)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int64_t wanted = braid_param_int(BRAID_P_SOCKET_THREADS);
-
-    if (wanted < 0)
-        wanted = cores >= 16 ? 4 : cores >= 6 ? 2 : 1;
-    return (unsigned)MIN(wanted, MAX_THREADS);
-}
-
 static struct braid_io_thread *choose_thread(void)
 {
     unsigned count = atomic_load_explicit(&pool.count, memory_order_acquire);
-    unsigned wanted;
 
     if (count == 0) {
-        wanted = wanted_threads();
         pthread_mutex_lock(&pool.lock);
         count = atomic_load(&pool.count);
-        while (count < wanted && (pool.threads[count] = thread_new(count)) != NULL)
+        while (count < MIN(braid_socket_plan.threads, MAX_THREADS) &&
+               (pool.threads[count] = thread_new(count)) != NULL)
             atomic_store_explicit(&pool.count, ++count, memory_order_release);
         pthread_mutex_unlock(&pool.lock);
     }
@@ -215,8 +203,10 @@ void braid_io_arm(struct braid_socket_lane *lane)
         return;
     if (thread == NULL) {
         thread = choose_thread();
-        if (thread == NULL)
+        if (thread == NULL) {
+            atomic_store(&lane->io_armed, false);
             return;
+        }
         lane->io_id = atomic_fetch_add(&pool.next_id, 1) + 1;
         pthread_mutex_lock(&thread->run);
         lane->io_thread = thread;

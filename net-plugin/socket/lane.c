@@ -57,10 +57,22 @@ static int lane_failed(struct braid_socket_lane *lane, int error, const char *wh
     return error;
 }
 
+/* With streams for bulk, stream 0 keeps free for control: it takes only what is too little to wake a thread for. */
+static bool takes_bulk(const struct braid_socket_lane *lane)
+{
+    return lane->base.index > 0 || braid_conn_lanes(lane->base.conn) == 1 ||
+           braid_conn_put_bytes(lane->base.conn) <= braid_socket_plan.thread_bytes;
+}
+
+bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane)
+{
+    return braid_conn_has_puts(lane->base.conn) && takes_bulk(lane);
+}
+
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
 {
     return lane->put_active || lane->landing_active || lane->tx_sent != lane->tx_have ||
-           braid_conn_has_puts(lane->base.conn);
+           braid_socket_lane_wants_puts(lane);
 }
 
 /* -- out ------------------------------------------------------------------------------------------------------------------------ */
@@ -167,7 +179,7 @@ static bool fetch_put(struct braid_socket_lane *lane)
 {
     struct braid_rec rec = {.type = BRAID_REC_CHUNK, .lane = lane->base.index};
 
-    if (lane->tx_have + sizeof(rec) > sizeof(lane->tx) ||
+    if (lane->tx_have + sizeof(rec) > sizeof(lane->tx) || !takes_bulk(lane) ||
         braid_conn_next_put(&lane->base, &lane->put) != 0)
         return false;
     rec.shift = (uint8_t)lane->put.shift;
@@ -341,12 +353,17 @@ static ssize_t progress_rx(struct braid_socket_lane *lane, size_t budget)
     return (ssize_t)moved;
 }
 
-int braid_socket_progress(struct braid_lane *base, size_t budget)
+static bool is_usable(const struct braid_socket_lane *lane)
 {
-    struct braid_socket_lane *lane = lane_of(base);
+    return lane->fd >= 0 &&
+           atomic_load_explicit(&lane->base.state, memory_order_relaxed) == BRAID_LANE_UP;
+}
+
+int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
+{
     ssize_t sent, got;
 
-    if (lane->fd < 0 || atomic_load_explicit(&base->state, memory_order_relaxed) != BRAID_LANE_UP)
+    if (!is_usable(lane))
         return 0;
     sent = progress_tx(lane, budget);
     if (sent < 0)
@@ -354,9 +371,38 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
     got = progress_rx(lane, budget);
     if (got < 0)
         return (int)got;
-    if (lane->landing_active && lane->landing.bytes - lane->landed > braid_socket_thread_bytes)
-        braid_io_arm(lane);
     return sent > 0 || got > 0;
+}
+
+/* Whether what is under way on this lane is an I/O thread's work. */
+static bool is_for_threads(const struct braid_socket_lane *lane)
+{
+    size_t waiting = 0;
+
+    if (braid_socket_plan.threads == 0)
+        return false;
+    if (lane->base.index > 0)
+        return true;
+    if (lane->landing_active)
+        waiting = lane->landing.bytes - lane->landed;
+    else if (lane->put_active)
+        waiting = lane->put.bytes - lane->put_sent;
+    return waiting > braid_socket_plan.thread_bytes;
+}
+
+int braid_socket_progress(struct braid_lane *base, size_t budget)
+{
+    struct braid_socket_lane *lane = lane_of(base);
+    int moved;
+
+    if (is_for_threads(lane)) {
+        braid_io_arm(lane);
+        return 0;
+    }
+    moved = braid_socket_move(lane, budget);
+    if (moved > 0 && is_for_threads(lane))
+        braid_io_arm(lane);
+    return moved;
 }
 
 int braid_socket_fence(struct braid_lane *base)

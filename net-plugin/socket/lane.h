@@ -46,8 +46,14 @@ struct braid_socket_lane {
     uint8_t rx[BRAID_SOCKET_RX_BYTES];
 };
 
-/* BRAID_SOCKET_THREAD_BYTES, read at init. */
-extern size_t braid_socket_thread_bytes;
+/* How this process divides the work; read at init. */
+struct braid_socket_plan {
+    size_t thread_bytes; /* more than this is left to I/O threads */
+    unsigned threads;    /* of the pool; 0: NCCL's threads move everything */
+    unsigned
+        streams; /* for bulk, besides stream 0, which then has only small messages and control; 0: it has all */
+};
+extern struct braid_socket_plan braid_socket_plan;
 
 /* A lane over the connected, non-blocking stream `fd`, which it owns. NULL when memory is short (`fd` is then still the caller's). */
 struct braid_socket_lane *braid_socket_lane_new(struct braid_conn *conn, int fd, unsigned index,
@@ -60,8 +66,12 @@ int braid_socket_control(struct braid_lane *lane, const struct braid_rec *rec, c
                          bool more);
 int braid_socket_push(struct braid_lane *lane);
 int braid_socket_progress(struct braid_lane *lane, size_t budget);
+/* What progress() does for NCCL's threads, without leaving bulk to others: for I/O threads. */
+int braid_socket_move(struct braid_socket_lane *lane, size_t budget);
 int braid_socket_fence(struct braid_lane *lane);
 
+/* Whether chunks wait that this lane would take. A hint, any thread. */
+bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane);
 /* Whether bulk data is under way here, in either direction: a reason for an I/O thread to stay. Lane lock held. */
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane);
 

@@ -4,6 +4,7 @@
  */
 #include "net-plugin/socket/socket.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,29 +12,62 @@
 
 #include "common/log.h"
 #include "common/param.h"
+#include "common/util.h"
 #include "net-plugin/core/net.h"
 #include "net-plugin/socket/io.h"
 #include "net-plugin/socket/lane.h"
 
-size_t braid_socket_thread_bytes;
+struct braid_socket_plan braid_socket_plan;
 
 /* What each side tells the other in the handshake. */
 struct socket_offer {
-    uint32_t streams; /* that this side is ready to have */
+    uint32_t streams; /* for bulk, besides stream 0, that this side is ready to have */
     uint32_t reserved;
 };
 
 /* A connection's state here. */
 struct socket_conn {
     int dev;
+    unsigned streams; /* agreed, besides stream 0 */
     struct braid_socket_lane *lanes;
 };
+
+/* Processors that this thread, and so the threads that it will start, may run on. */
+static unsigned processors(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return (unsigned)CPU_COUNT(&set);
+    return 1;
+}
+
+/* A caller that spins and threads that copy need a processor each. */
+static void make_plan(void)
+{
+    unsigned cpus = processors();
+    int64_t threads = braid_param_int(BRAID_P_SOCKET_THREADS);
+    int64_t streams = braid_param_int(BRAID_P_SOCKET_STREAMS);
+
+    if (threads < 0)
+        threads = cpus >= 12 ? 4 : cpus >= 6 ? 2 : 1;
+    if (streams < 0)
+        streams = cpus >= 6 ? 2 : 0;
+    braid_socket_plan = (struct braid_socket_plan){
+        .threads = (unsigned)threads,
+        .streams = threads > 0 ? (unsigned)streams : 0,
+        .thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES),
+    };
+    BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET,
+               "sockets: %u I/O threads, %u streams a connection for bulk, %u processors",
+               braid_socket_plan.threads, braid_socket_plan.streams, cpus);
+}
 
 static int socket_init(void)
 {
     int count;
 
-    braid_socket_thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES);
+    make_plan();
     braid_netifs(&count);
     for (int i = 0; i < count; i++) {
         const struct braid_netif *netif = &braid_netifs(&count)[i];
@@ -82,7 +116,7 @@ static int socket_device_props(int dev, struct braid_device_props *props)
 static int socket_offer(struct braid_conn *conn, int dev, void *offer, size_t cap)
 {
     struct socket_conn *sc = calloc(1, sizeof(*sc));
-    struct socket_offer mine = {.streams = 1};
+    struct socket_offer mine = {.streams = braid_socket_plan.streams};
 
     if (sc == NULL)
         return -ENOMEM;
@@ -95,10 +129,15 @@ static int socket_offer(struct braid_conn *conn, int dev, void *offer, size_t ca
 static int socket_agree(struct braid_conn *conn, const void *offer, size_t bytes, char *why,
                         size_t why_bytes)
 {
+    struct socket_conn *sc = braid_conn_tp(conn);
+    struct socket_offer theirs;
+
     if (bytes < sizeof(struct socket_offer)) {
         snprintf(why, why_bytes, "malformed offer of the socket transport (%zu bytes)", bytes);
         return -EPROTO;
     }
+    memcpy(&theirs, offer, sizeof(theirs));
+    sc->streams = MIN(MIN(theirs.streams, braid_socket_plan.streams), BRAID_LANES_MAX - 1u);
     return 0;
 }
 
@@ -115,6 +154,8 @@ static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
     lane->next = sc->lanes;
     sc->lanes = lane;
     err = braid_conn_add_lane(conn, &lane->base);
+    if (err == 0 && index > 0)
+        braid_io_arm(lane);
     return err;
 }
 
@@ -153,10 +194,21 @@ static void socket_mr_dereg(struct braid_mr *mr)
 {
 }
 
-static void socket_kick(struct braid_lane *lane)
+/* Bulk waits: the streams for it are made when it comes for the first time, and their threads woken. */
+static void socket_kick(struct braid_lane *base)
 {
-    if (braid_conn_put_bytes(lane->conn) > braid_socket_thread_bytes)
-        braid_io_arm((struct braid_socket_lane *)lane);
+    struct braid_conn *conn = base->conn;
+    struct socket_conn *sc = braid_conn_tp(conn);
+    unsigned count = braid_conn_lanes(conn);
+
+    if (braid_socket_plan.threads == 0 ||
+        braid_conn_put_bytes(conn) <= braid_socket_plan.thread_bytes)
+        return;
+    braid_conn_want_streams(conn, sc->streams);
+    if (count == 1)
+        braid_io_arm((struct braid_socket_lane *)base);
+    for (unsigned i = 1; i < count; i++)
+        braid_io_arm((struct braid_socket_lane *)braid_conn_lane(conn, i));
 }
 
 const struct braid_transport braid_socket_transport = {
