@@ -2,6 +2,7 @@
  * Real NCCL as two ranks that pose as two nodes, so that every byte goes through a net plugin.
  *   check   Braid only: every collective over sizes from 0 elements to 256 MiB, results compared with the host's, communicators
  *           made and destroyed twice; fails unless NCCL's own log says that it uses the network Braid
+ *   sweep   Braid alone under eight settings of I/O threads and streams (t4s2: 4 threads, 2 streams), a table
  *   bench   Braid beside NCCL's own sockets (default and six settings by hand), all processes alive at once and taking turns;
  *           writes one JSON row a case
  * The parent has no CUDA and no NCCL in it. Every answer of a rank is waited for with a bound; who is late is named and
@@ -150,7 +151,10 @@ static void set_environment(const struct transport *t, int rank)
     unsetenv("NCCL_NET");
     if (!t->braid)
         setenv("NCCL_NET", "Socket", 1);
-    if (t->threads) {
+    if (t->threads && t->braid) {
+        setenv("BRAID_SOCKET_THREADS", t->threads, 1);
+        setenv("BRAID_SOCKET_STREAMS", t->sockets, 1);
+    } else if (t->threads) {
         setenv("NCCL_SOCKET_NTHREADS", t->threads, 1);
         setenv("NCCL_NSOCKS_PERTHREAD", t->sockets, 1);
     }
@@ -547,16 +551,34 @@ static int bench(void)
         one_round(cases, count, round, deadline);
         fprintf(stderr, "round %d, %.0f s left\n", round + 1, deadline - now_s());
     }
-    write_rows(cases, count);
+    if (!transports[DEFAULT].braid)
+        write_rows(cases, count);
     for (int t = 0; t < TRANSPORTS; t++)
         stop(&transports[t]);
     print_table(cases, count);
     return 0;
 }
 
+/* The same bench over Braid alone, under eight settings of its own; no rows. */
+static int sweep(void)
+{
+    static const struct transport settings[TRANSPORTS] = {
+        {.name = "auto", .braid = 1},
+        {.name = "t4s0", .threads = "4", .sockets = "0", .braid = 1},
+        {.name = "t2s1", .threads = "2", .sockets = "1", .braid = 1},
+        {.name = "t4s1", .threads = "4", .sockets = "1", .braid = 1},
+        {.name = "t4s2", .threads = "4", .sockets = "2", .braid = 1},
+        {.name = "t6s2", .threads = "6", .sockets = "2", .braid = 1},
+        {.name = "t6s3", .threads = "6", .sockets = "3", .braid = 1},
+        {.name = "t8s4", .threads = "8", .sockets = "4", .braid = 1}};
+
+    memcpy(transports, settings, sizeof(transports));
+    return bench();
+}
+
 static void help(void)
 {
-    printf("Usage: nccl_sockets check|bench [--plugin PATH] [--folder PATH] [--seconds S] "
+    printf("Usage: nccl_sockets check|bench|sweep [--plugin PATH] [--folder PATH] [--seconds S] "
            "[--max-bytes N] [--answer S]\n"
            "  --plugin     the net plugin (default build/dev/lib/libnccl-net-braid.so)\n"
            "  --folder     where NCCL's logs and nccl_over_sockets.jsonl go (default "
@@ -598,6 +620,8 @@ int main(int argc, char **argv)
         return check();
     if (optind + 1 == argc && strcmp(argv[optind], "bench") == 0)
         return bench();
+    if (optind + 1 == argc && strcmp(argv[optind], "sweep") == 0)
+        return sweep();
     help();
     return 2;
 }
