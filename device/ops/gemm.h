@@ -79,6 +79,7 @@ struct braid_gemm_lanes {
     CUstream stream[BRAID_GEMM_MAX_LANES];    /* [0] is unused */
     CUstream watch[BRAID_GEMM_WATCH_STREAMS]; /* of the watchdog and of set-up */
     CUdeviceptr workspace[BRAID_GEMM_LANE_PUSH];
+    CUdeviceptr one; /* a word that is 1 */
 };
 
 struct braid_gemm {

@@ -217,16 +217,18 @@ static int parse_settings(const char *text, const struct braid_gemm_machine *on,
     long lt = 0;
 
     memset(set, 0, sizeof(*set));
-    if (sscanf(text,
-               " method=%23s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d lt=%ld "
-               "algos=%511s",
-               method, &set->num_splits, &set->lanes, &set->taper, &set->num_sm, &set->sm_margin,
-               &set->own_splits, &lt, algos) < 8)
+    if (sscanf(
+            text,
+            " method=%23s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d lt=%ld "
+            "algos=%511s",
+            method, &set->num_splits, &set->lanes, &set->taper, &set->num_sm, &set->sm_margin,
+            &set->own_splits, &set->signal, &lt, algos) < 9)
         return -EINVAL;
     set->method = braid_gemm_method_parse(method);
     if (set->method < BRAID_GEMM_SERIAL || set->method > BRAID_GEMM_PIPELINE ||
         set->num_splits < 1 || set->num_splits > BRAID_GEMM_MAX_SPLITS || set->lanes < 1 ||
-        set->lanes > 4 || set->own_splits < 1 || set->num_sm < 0 || set->sm_margin < 0)
+        set->lanes > 4 || set->own_splits < 1 || set->num_sm < 0 || set->sm_margin < 0 ||
+        set->signal < 0 || set->signal > 2)
         return -EINVAL;
     if (lt == on->lt_version)
         parse_algos(algos, set);
@@ -259,9 +261,10 @@ static void write_row(FILE *file, const char *key, const struct braid_gemm_machi
                       const struct braid_gemm_settings *set)
 {
     fprintf(file,
-            "%s method=%s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d lt=%ld algos=",
+            "%s method=%s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d lt=%ld "
+            "algos=",
             key, braid_gemm_method_name(set->method), set->num_splits, set->lanes, set->taper,
-            set->num_sm, set->sm_margin, set->own_splits, on->lt_version);
+            set->num_sm, set->sm_margin, set->own_splits, set->signal, on->lt_version);
     for (int i = 0; i < BRAID_GEMM_MAX_ALGOS && set->algos[i].rows > 0; i++)
         fprintf(file, "%s%" PRId64 "/%d/%d", i ? "," : "", set->algos[i].rows, set->algos[i].adds,
                 set->algos[i].proposal);

@@ -172,6 +172,17 @@ static int copy_step(struct run *r, const struct braid_gemm_instr *i)
                                  "push kernel");
 }
 
+/* A flag as the copy engine's next copy: it is written when the rows before it are. */
+static int copied_post(struct run *r, const struct braid_gemm_instr *i)
+{
+    const struct braid_gemm *g = r->g;
+
+    return braid_gemm_cuda_check(g->cuda->copy(g->base[i->peer] + i->flag * sizeof(uint32_t),
+                                               g->lanes->one, sizeof(uint32_t),
+                                               stream_of(r, i->lane)),
+                                 "copy of a flag");
+}
+
 /* dst = src + every peer's slot; the slot of this rank is not used. */
 static int add_step(struct run *r, const struct braid_gemm_instr *i)
 {
@@ -216,8 +227,8 @@ static int step(struct run *r, const struct braid_gemm_instr *i, int product)
 {
     int rc;
 
-    if (i->kind == BRAID_GEMM_I_WAIT || i->kind == BRAID_GEMM_I_POST ||
-        i->kind == BRAID_GEMM_I_MARK)
+    if (!i->by_copy && (i->kind == BRAID_GEMM_I_WAIT || i->kind == BRAID_GEMM_I_POST ||
+                        i->kind == BRAID_GEMM_I_MARK))
         return flag_step(r, i);
     rc = flush(r);
     if (rc != 0)
@@ -226,6 +237,7 @@ static int step(struct run *r, const struct braid_gemm_instr *i, int product)
     case BRAID_GEMM_I_EDGE: return edge_step(r, i);
     case BRAID_GEMM_I_GEMM: return product < 0 ? 0 : product_step(r, i, product);
     case BRAID_GEMM_I_ADD: return add_step(r, i);
+    case BRAID_GEMM_I_POST: return copied_post(r, i);
     case BRAID_GEMM_I_COLLECTIVE: return collective_step(r, i);
     default: return copy_step(r, i);
     }

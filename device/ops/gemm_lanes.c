@@ -19,6 +19,8 @@ static void drop(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (uint32_t lane = 1; lane < BRAID_GEMM_LANE_PUSH; lane++)
         if (l->workspace[lane])
             cuda->mem_free(l->workspace[lane]);
+    if (l->one)
+        cuda->mem_free(l->one);
     free(l);
 }
 
@@ -38,7 +40,9 @@ static int fill(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (uint32_t lane = 1; rc == 0 && lane < BRAID_GEMM_LANE_PUSH; lane++)
         rc = braid_gemm_cuda_check(cuda->mem_alloc(&l->workspace[lane], BRAID_GEMM_WORKSPACE),
                                    "memory for products");
-    return rc;
+    rc = rc ? rc : braid_gemm_cuda_check(cuda->mem_alloc(&l->one, 256), "memory for a flag");
+    rc = rc ? rc : braid_gemm_cuda_check(cuda->fill32(l->one, 1, 64, l->watch[0]), "flag");
+    return rc ? rc : braid_gemm_cuda_check(cuda->stream_synchronize(l->watch[0]), "flag");
 }
 
 int braid_gemm_lanes_get(const struct braid_gemm_cuda *cuda, struct braid_comm *comm,

@@ -12,6 +12,7 @@
 
 #define LANE_PUSH BRAID_GEMM_LANE_PUSH
 #define LANE_COPY BRAID_GEMM_LANE_COPY
+#define LANE_POST BRAID_GEMM_LANE_POST
 
 /* What a builder works on. */
 struct builder {
@@ -100,12 +101,13 @@ static void wait_flag(struct builder *b, uint32_t lane, uint32_t flag, int peer)
     i->peer = peer;
 }
 
-static void post_flag(struct builder *b, uint32_t lane, uint32_t flag, int peer)
+static struct braid_gemm_instr *post_flag(struct builder *b, uint32_t lane, uint32_t flag, int peer)
 {
     struct braid_gemm_instr *i = append(b, BRAID_GEMM_I_POST, lane);
 
     i->flag = flag;
     i->peer = peer;
+    return i;
 }
 
 /* dst rows [dst_row, +rows) of buffer dst from src; one of COPY, PUSH, GEMM, ADD. */
@@ -122,11 +124,20 @@ static struct braid_gemm_instr *move(struct builder *b, int kind, uint32_t lane,
     return i;
 }
 
+/*
+ * A push and the flag behind it. A stream write goes through another engine than the copies, and the next copy would wait for both
+ * changes: so it has a lane of its own, or the flag is a copy itself.
+ */
 static void push(struct builder *b, int peer, int src, int64_t src_row, int dst, int64_t dst_row,
                  int64_t rows, uint32_t flag)
 {
     move(b, BRAID_GEMM_I_PUSH, LANE_PUSH, src, src_row, dst, dst_row, rows)->peer = peer;
-    post_flag(b, LANE_PUSH, flag, peer);
+    if (b->set->signal == 0) {
+        edge(b, LANE_PUSH, LANE_POST);
+        post_flag(b, LANE_POST, flag, peer);
+    } else {
+        post_flag(b, LANE_PUSH, flag, peer)->by_copy = b->set->signal == 1;
+    }
 }
 
 /* Round robin over the compute lanes. */

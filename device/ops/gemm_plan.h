@@ -21,7 +21,7 @@
 #include <braid/gemm_ops.h>
 
 #define BRAID_GEMM_MAX_SPLITS 32
-#define BRAID_GEMM_MAX_LANES  6 /* four compute lanes, push, copy */
+#define BRAID_GEMM_MAX_LANES  7 /* four compute lanes, push, copy, post */
 
 enum braid_gemm_kind {
     BRAID_GEMM_I_GEMM, /* dst rows = src rows x weight (+ acc rows) */
@@ -52,6 +52,7 @@ enum braid_gemm_buffer {
 struct braid_gemm_instr {
     uint8_t kind, lane, lane2;
     uint8_t src, dst, acc;
+    uint8_t by_copy; /* POST: the word is copied like the rows before it */
     int32_t peer;
     uint32_t flag;
     int64_t src_row, dst_row, acc_row, rows;
@@ -60,8 +61,7 @@ struct braid_gemm_instr {
 struct braid_gemm_program {
     struct braid_gemm_instr *instr;
     size_t count, room;
-    uint32_t
-        lanes; /* used: lane numbers are below BRAID_GEMM_MAX_LANES, bit i set when lane i is used */
+    uint32_t lanes; /* used: bit i is set when lane i is used */
     uint32_t flags; /* words a rank */
     uint32_t splits;
     uint32_t credits; /* of the words, the first `credits` are credits */
@@ -72,6 +72,7 @@ struct braid_gemm_program {
 /* Fixed lane numbers beside the compute lanes 0 (the caller's stream) to 3. */
 #define BRAID_GEMM_LANE_PUSH 4u
 #define BRAID_GEMM_LANE_COPY 5u
+#define BRAID_GEMM_LANE_POST 6u
 
 /*
  * Cuts `rows` into at most `splits` parts and writes the splits + 1 boundaries. Parts are multiples of 128 rows where there are

@@ -89,7 +89,8 @@ struct braid_gemm_settings {
                            braid/ops.h, which are the fastest for few rows */
     int32_t sm_margin;  /* SMs that products leave free (bulk beside SM communication) */
     int32_t own_splits; /* AG: parts of the own rows; default 1 */
-    int32_t reserved;
+    int32_t
+        signal; /* how a push is announced: 0 a stream write beside the next push, 1 a copied word, 2 a stream write before it */
     struct braid_gemm_algo algos[BRAID_GEMM_MAX_ALGOS]; /* rows == 0: unused */
 };
 

@@ -17,6 +17,8 @@
 #define TUNE_ROUNDS 4
 #define KEEP        3 /* candidates that enter the final comparison */
 
+#define CANDIDATES_MAX 32
+
 static int nccl_type(const struct bench *b)
 {
     return b->s->options->dtype == BRAID_GEMM_FP16 ? NCCL_HALF : NCCL_BFLOAT16;
@@ -253,52 +255,56 @@ struct candidate {
     char name[48];
 };
 
-static int add_candidate(struct candidate *list, int count, int method, int splits, int lanes,
-                         int taper, int num_sm)
+static void add_candidate(struct candidate *list, int *count, struct braid_gemm_settings set)
 {
-    struct candidate *c = &list[count];
+    struct candidate *c = &list[*count];
     char sms[16] = "";
 
-    if (num_sm > 0)
-        snprintf(sms, sizeof(sms), "/%dsm", num_sm);
-    memset(c, 0, sizeof(*c));
-    c->set.method = method;
-    c->set.num_splits = splits;
-    c->set.lanes = lanes;
-    c->set.taper = taper;
-    c->set.num_sm = num_sm;
-    snprintf(c->name, sizeof(c->name), "%s/%d%s%s%s",
-             method == BRAID_GEMM_SERIAL          ? "serial"
-             : method == BRAID_GEMM_RING_EXCHANGE ? "ring_exchange"
-                                                  : "pipeline",
-             splits, lanes == 1 ? "/1lane" : "", taper ? "/taper" : "", sms);
-    return count + 1;
+    if (*count == CANDIDATES_MAX)
+        return;
+    (*count)++;
+    if (set.num_sm > 0)
+        snprintf(sms, sizeof(sms), "/%dsm", set.num_sm);
+    c->set = set;
+    snprintf(c->name, sizeof(c->name), "%s/%d%s%s%s%s",
+             set.method == BRAID_GEMM_SERIAL          ? "serial"
+             : set.method == BRAID_GEMM_RING_EXCHANGE ? "ring_exchange"
+                                                      : "pipeline",
+             set.num_splits, set.lanes == 1 ? "/1lane" : "", set.taper ? "/taper" : "",
+             set.signal == 1 ? "/copied" : "", sms);
 }
+
+#define SETTINGS(...) ((struct braid_gemm_settings){.lanes = 2, __VA_ARGS__})
 
 /* What is worth trying for a shape. Parts below 128 rows only for short shapes. */
 static int list_candidates(const struct bench *b, struct candidate *list)
 {
-    bool gather = b->shape.op == BRAID_AG_GEMM;
-    int count = add_candidate(list, 0, BRAID_GEMM_SERIAL, 1, 2, 0, 0);
+    const int ring = BRAID_GEMM_RING_EXCHANGE, serial = BRAID_GEMM_SERIAL;
+    int count = 0;
 
-    if (b->part * MAX(b->shape.k, b->shape.n) <= (int64_t)4 << 20) {
-        count = add_candidate(list, count, BRAID_GEMM_SERIAL, 1, 2, 0, 16);
-        count = add_candidate(list, count, BRAID_GEMM_SERIAL, 1, 2, 0, 64);
-    }
-    if (b->part >= 512)
-        count = add_candidate(list, count, BRAID_GEMM_SERIAL, 4, 2, 0, 0);
-    if (gather || b->part < 128)
+    add_candidate(list, &count, SETTINGS(.method = serial, .num_splits = 1));
+    if (b->part * MAX(b->shape.k, b->shape.n) <= (int64_t)4 << 20)
+        for (int sms = 16; sms <= 128; sms *= 2)
+            add_candidate(list, &count, SETTINGS(.method = serial, .num_splits = 1, .num_sm = sms));
+    if (b->shape.op == BRAID_AG_GEMM || b->part < 128)
         for (int lanes = 1; lanes <= 2; lanes++)
-            count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, 1, lanes, 0, 0);
-    for (int splits = 2; splits <= 16 && b->part >= 128 * splits; splits *= 2) {
-        count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, splits, 1, 0, 0);
-        count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, splits, 2, 0, 0);
-        if (splits > 2)
-            count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, splits, 2, 1, 0);
-    }
+            add_candidate(
+                list, &count,
+                ((struct braid_gemm_settings){.method = ring, .num_splits = 1, .lanes = lanes}));
+    for (int splits = 2; splits <= 16 && b->part >= 128 * splits; splits *= 2)
+        for (int i = 0; i < (splits > 2 ? 4 : 2); i++)
+            add_candidate(
+                list, &count,
+                SETTINGS(.method = ring, .num_splits = splits, .signal = i % 2, .taper = i / 2));
     if (b->part >= 1024) {
-        count = add_candidate(list, count, BRAID_GEMM_PIPELINE, 4, 2, 0, 0);
-        count = add_candidate(list, count, BRAID_GEMM_RING_EXCHANGE, 4, 2, 0, 16);
+        add_candidate(list, &count,
+                      ((struct braid_gemm_settings){.method = ring, .num_splits = 2, .lanes = 1}));
+        add_candidate(list, &count,
+                      ((struct braid_gemm_settings){.method = ring, .num_splits = 4, .lanes = 3}));
+        add_candidate(list, &count, SETTINGS(.method = ring, .num_splits = 3));
+        add_candidate(list, &count, SETTINGS(.method = ring, .num_splits = 6));
+        add_candidate(list, &count, SETTINGS(.method = BRAID_GEMM_PIPELINE, .num_splits = 4));
+        add_candidate(list, &count, SETTINGS(.method = ring, .num_splits = 4, .num_sm = 16));
     }
     return count;
 }
@@ -306,7 +312,7 @@ static int list_candidates(const struct bench *b, struct candidate *list)
 /* Tries the candidates and leaves the fastest ones in the list of variants. */
 static int search(struct bench *b)
 {
-    struct candidate list[VARIANTS_MAX];
+    struct candidate list[CANDIDATES_MAX];
     int count = list_candidates(b, list), first = b->count, rc = 0;
 
     for (int i = 0; i < count && rc == 0; i++) {
@@ -391,7 +397,7 @@ static int add_parts(struct bench *b)
     }
     if (b->shape.op == BRAID_GEMM_AR)
         return 0;
-    bulk.num_splits = b->part >= 1024 ? 4 : 1;
+    bulk.num_splits = b->shape.op == BRAID_GEMM_RS && b->part >= 1024 ? 4 : 1;
     rc = make_gemm(b, &bulk, false, &engine);
     if (rc != 0)
         return rc;

@@ -75,6 +75,7 @@ static void test_profile(void **state)
                                       .num_splits = 3,
                                       .lanes = 1,
                                       .own_splits = 2,
+                                      .signal = 1,
                                       .algos = {{32, 0, 4}, {16, 1, 2}}},
                                got;
 
@@ -106,9 +107,9 @@ static void test_profile_rows_are_checked(void **state)
     int fd = mkstemp(path);
     const char *const good = "gemm op=0 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 :";
     const char *const bad[] = {
-        "", " method=magic splits=1 lanes=1 taper=0 num_sm=0 margin=0 own=1 lt=7",
-        " method=serial splits=99 lanes=1 taper=0 num_sm=0 margin=0 own=1 lt=7",
-        " method=serial splits=1 lanes=9 taper=0 num_sm=0 margin=0 own=1 lt=7"};
+        "", " method=magic splits=1 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 lt=7",
+        " method=serial splits=99 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 lt=7",
+        " method=serial splits=1 lanes=9 taper=0 num_sm=0 margin=0 own=1 signal=0 lt=7"};
     struct braid_gemm_desc a = {.op = BRAID_AG_GEMM, .m = 64, .n = 128, .k = 256};
     struct braid_gemm_settings got;
 

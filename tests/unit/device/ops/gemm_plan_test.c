@@ -336,6 +336,7 @@ static void simulate(int op, int method, int ranks, int splits, int lanes, uint3
                                           .num_splits = splits,
                                           .lanes = lanes,
                                           .own_splits = 1 + (int)(seed % 2),
+                                          .signal = (int)(seed % 3),
                                           .taper = (int)(seed / 2 % 2)};
     s->desc = (struct braid_gemm_desc){.op = op,
                                        .m = s->part * ranks,

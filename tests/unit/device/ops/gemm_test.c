@@ -222,7 +222,7 @@ static void numbers(int op, int method, int ranks, int dtype, uint32_t flags, in
                                    .m = (int64_t)ROWS * ranks,
                                    .n = N,
                                    .k = K,
-                                   .settings = {.method = method, .num_sm = num_sm}};
+                                   .settings = {.method = method, .num_sm = num_sm, .signal = op}};
 
     desc.settings.num_splits = method == BRAID_GEMM_AUTO ? 0 : 1 + (ranks + op + method) % 3;
     run_ranks(ranks, &desc, body_numbers, 30000000000u);
