@@ -329,6 +329,44 @@ static void set_machine(const struct sweep *sweep, struct braid_profile *profile
     profile->match_nodes[0] = profile->match_nodes[1] = sweep->nodes;
 }
 
+static void fit_all(struct problem *problem, const bool *reach, const int *channels,
+                    struct fit_result *result)
+{
+    for (problem->coll = 0; problem->coll < BRAID_COLLS; problem->coll++) {
+        for (problem->algo = 0; problem->algo < BRAID_ALGOS; problem->algo++) {
+            for (problem->proto = 0; problem->proto < BRAID_PROTOS; problem->proto++)
+                fit_combo(problem, channels);
+        }
+    }
+    score(problem, reach, channels, result);
+}
+
+/* How abruptly bottlenecks take over is the machine's too: the sharpness with the least error on the rows used. */
+static int fit_sharpness(struct problem *problem, const bool *reach, const int *channels,
+                         struct fit_result *result)
+{
+    struct braid_profile *start = malloc(2 * sizeof(*start)), *best = start + 1;
+
+    if (!start)
+        return -ENOMEM;
+    *start = *problem->profile;
+    result->fit_error = INFINITY;
+    for (int sharpness = 2; sharpness <= 8; sharpness *= 2) {
+        struct fit_result here = {0};
+
+        *problem->profile = *start;
+        problem->profile->sharpness = sharpness;
+        fit_all(problem, reach, channels, &here);
+        if (here.fit_error < result->fit_error) {
+            *result = here;
+            *best = *problem->profile;
+        }
+    }
+    *problem->profile = *best;
+    free(start);
+    return 0;
+}
+
 int fit_profile(const struct sweep *sweep, const struct fit_options *options,
                 struct braid_profile *profile, struct fit_result *result)
 {
@@ -353,15 +391,10 @@ int fit_profile(const struct sweep *sweep, const struct fit_options *options,
         channels[i] = fit_effective_channels(profile, &problem.shape, row, sweep->channels);
         use[i] = options->parity < 0 || size_rank(sweep, row) % 2 == options->parity;
     }
-    for (problem.coll = 0; problem.coll < BRAID_COLLS; problem.coll++) {
-        for (problem.algo = 0; problem.algo < BRAID_ALGOS; problem.algo++) {
-            for (problem.proto = 0; problem.proto < BRAID_PROTOS; problem.proto++) {
-                fit_combo(&problem, channels);
-            }
-        }
-    }
+    rc = fit_sharpness(&problem, reach, channels, result);
+    if (rc)
+        goto out;
     result->noise = measure_noise(sweep, channels, reach, &result->pairs);
-    score(&problem, reach, channels, result);
     if (!isnan(result->noise))
         profile->noise_ratio = result->noise;
     /* A model that does not fit knows no small gains either. */

@@ -21,6 +21,7 @@ static const struct {
     {"judge", "what the tuner decides on a measured sweep, as CSV", cmd_judge},
     {"fit", "a profile from a sweep file", cmd_fit},
     {"plot", "pictures and one page of a sweep (needs python3 and matplotlib)", cmd_plot},
+    {"predict", "predictions in bulk, for evaluation scripts", cmd_predict},
     {"waves", "channels that cost a GEMM no extra wave", cmd_waves},
 };
 

@@ -45,6 +45,7 @@ int cmd_diff(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_judge(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
 int cmd_waves(int argc, char **argv);
 
 #endif

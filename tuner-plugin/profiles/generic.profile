@@ -13,9 +13,9 @@ source choice "Braid's choice"
 trust 0 @choice
 noise_ratio 0.05 @sweep
 guard_ratio 0.05 @choice
-sharpness 4 @choice
+sharpness 8 @choice
 intra_link 0 @hgx
-channels 16 @nccl30
+channels 24 @sweep
 channels_max 64 @choice
 nvls_channels 16 @nccl30
 rate_GBps port 450 @hgx
@@ -72,16 +72,16 @@ channel_GBps * ring simple 20 @sweep
 channel_GBps all_reduce tree ll 4.5 @sweep
 channel_GBps all_reduce tree ll128 12 @sweep
 channel_GBps all_reduce tree simple 18 @sweep
-channel_GBps * nvls simple 22 @public
-channel_GBps all_reduce nvls_tree simple 22 @public
+channel_GBps * nvls simple 40 @public
+channel_GBps all_reduce nvls_tree simple 40 @public
 channel_GBps * collnet_direct simple 22 @public
 channel_GBps all_reduce collnet_chain simple 22 @public
 channel_GBps all_gather pat simple 15 @sweep
 channel_GBps reduce_scatter pat simple 15 @sweep
 
 # Of the port's or the rails' rate.
-reach_ratio * * ring simple 0.81 @public
-reach_ratio * * ring ll128 0.75 @public
+reach_ratio * * ring simple 0.84 @public
+reach_ratio * * ring ll128 0.76 @public
 reach_ratio * * ring ll 0.4 @public
 reach_ratio * * tree simple 0.7 @public
 reach_ratio * * tree ll128 0.65 @public
@@ -91,10 +91,11 @@ reach_ratio * * nvls_tree simple 0.68 @public
 reach_ratio net * ring simple 0.95 @public
 reach_ratio net * ring ll128 0.87 @public
 reach_ratio net * ring ll 0.45 @public
-reach_ratio net * tree simple 0.9 @public
-reach_ratio net * tree ll128 0.85 @public
+reach_ratio net * tree simple 0.70 @public
+reach_ratio net * tree ll128 0.66 @public
 reach_ratio net * tree ll 0.45 @public
-reach_ratio net * nvls_tree simple 0.93 @public
+reach_ratio net * nvls_tree simple 0.70 @public
+reach_ratio net * pat simple 0.71 @nccl30
 
 # What NCCL cuts a pipeline into by itself.
 chunk_bytes * * simple 131072 @nccl30

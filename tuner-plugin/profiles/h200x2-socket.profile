@@ -59,6 +59,7 @@ reach_ratio net all_reduce tree simple 0.354144 @fit
 reach_ratio net all_reduce ring ll 0.0867166 @fit
 reach_ratio net all_reduce ring ll128 0.176188 @fit
 reach_ratio net all_reduce ring simple 0.321835 @fit
+sharpness 4 @fit
 correct_ratio all_gather ring ll 1024 0.977871 @fit
 correct_ratio all_gather ring ll 16384 1.07278 @fit
 correct_ratio all_gather ring ll 262144 0.937068 @fit
