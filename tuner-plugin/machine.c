@@ -1,5 +1,5 @@
 /*
- * The machine key and the profile folders. Reads the driver's files and sysfs, a few dozen small files. No state, any thread.
+ * The machine key and the profile folders. Asks sysfs through the topology, then the driver's files. No state, any thread.
  * Called by: tuner_setup.c, tools/braid-tune.
  */
 #include "tuner-plugin/machine.h"
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "common/param.h"
+#include "common/topo/topo.h"
 
 #define GPU_DIR "/proc/driver/nvidia/gpus"
-#define IB_DIR  "/sys/class/infiniband"
 
 /* "NVIDIA H100 80GB HBM3" becomes "h100": the first word that holds a digit, up to a dash. */
 void braid_machine_model(const char *line, char *model, size_t model_bytes)
@@ -68,38 +68,30 @@ static void read_gpu(char *model, size_t model_bytes)
     closedir(dir);
 }
 
-/* "InfiniBand" or "Ethernet" (RoCE), as the port says; no RDMA device at all means sockets. */
-static void read_net(char *net, size_t net_bytes)
+/* The model and the network by sysfs alone, which takes about a millisecond; NVML would name the GPU but takes far longer. */
+static void read_topology(struct braid_machine_key *key)
 {
-    DIR *dir = opendir(IB_DIR);
-    struct dirent *entry;
+    const struct braid_topo_live live = {.use = BRAID_TOPO_USE_SYSFS};
+    struct braid_topo_summary summary;
+    struct braid_topo *topo = NULL;
 
-    snprintf(net, net_bytes, "socket");
-    if (!dir)
+    snprintf(key->net, sizeof(key->net), "socket");
+    if (braid_topo_load_live(&live, &topo, NULL, 0, NULL))
         return;
-    while ((entry = readdir(dir))) {
-        char path[300], line[32] = "";
-        FILE *file;
-
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof(path), IB_DIR "/%.200s/ports/1/link_layer", entry->d_name);
-        file = fopen(path, "re");
-        if (!file)
-            continue;
-        if (fgets(line, sizeof(line), file))
-            snprintf(net, net_bytes, "%s", strncmp(line, "Inf", 3) ? "roce" : "ib");
-        fclose(file);
-        break;
-    }
-    closedir(dir);
+    braid_topo_summarise(topo, &summary);
+    braid_topo_destroy(topo);
+    snprintf(key->gpu, sizeof(key->gpu), "%s", summary.gpu);
+    if (!strcmp(summary.net_kind, "ib") || !strcmp(summary.net_kind, "roce") ||
+        !strcmp(summary.net_kind, "efa"))
+        snprintf(key->net, sizeof(key->net), "%s", summary.net_kind);
 }
 
 void braid_machine_key_read(struct braid_machine_key *key)
 {
     memset(key, 0, sizeof(*key));
-    read_gpu(key->gpu, sizeof(key->gpu));
-    read_net(key->net, sizeof(key->net));
+    read_topology(key);
+    if (!key->gpu[0])
+        read_gpu(key->gpu, sizeof(key->gpu));
 }
 
 static void append_dir(char *dirs, size_t dirs_bytes, const char *base, const char *rest)
