@@ -28,6 +28,7 @@ static const uint8_t channel_grid[] = {1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28,
 const char *const braid_tuner_reasons[BRAID_WHY_COUNT] = {
     "no profile fits",
     "NCCL_ALGO or NCCL_PROTO is set",
+    "the profile is a guess: NCCL's choice",
     "the profile does not cover NCCL's choice",
     "no gain above the guard",
     "predicted faster",
@@ -429,7 +430,7 @@ static int choose(struct question *q, enum braid_tuner_reason *reason_p)
         *reason_p = BRAID_WHY_OVERLAP;
         return leanest(q, best);
     }
-    *reason_p = BRAID_WHY_GUARD;
+    *reason_p = tuner->trust ? BRAID_WHY_GUARD : BRAID_WHY_UNTRUSTED;
     if (best == q->nccl && q->options[best].channels == 0)
         goto budget;
     if (best != q->nccl && q->options[best].us * (1 + tuner->guard) >= q->options[q->nccl].us)

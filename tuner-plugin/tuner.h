@@ -37,6 +37,7 @@ struct braid_tuner_call {
 enum braid_tuner_reason {
     BRAID_WHY_NO_PROFILE,  /* nothing known: NCCL's choice */
     BRAID_WHY_FORCED,      /* the user forced algorithm or protocol */
+    BRAID_WHY_UNTRUSTED,   /* the profile is a guess: NCCL's choice */
     BRAID_WHY_NOT_COVERED, /* the profile does not cover NCCL's choice */
     BRAID_WHY_GUARD,       /* predicted gain within the guard, or none: NCCL's choice */
     BRAID_WHY_FASTER,      /* predicted faster than NCCL's choice */

@@ -166,7 +166,7 @@ def worker(rank, port):
     if rank == 0:
         stamp = {"machine": f"2x {torch.cuda.get_device_name().removeprefix('NVIDIA ')} NVLink", "date": datetime.date.today().isoformat(),
                  "versions": {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "torch": torch.__version__, "cuda": torch.version.cuda},
-                 "commit": os.environ.get("BRAID_COMMIT", "unknown")}
+                 "commit": os.environ.get("COMMIT", "unknown")}
         path = OUT / "overlap-budget.jsonl"
         path.write_text("".join(json.dumps({**row, **stamp}) + "\n" for row in rows))
         plot(results)

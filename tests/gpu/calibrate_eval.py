@@ -104,7 +104,7 @@ def interval(found):
 def main():
     meta, a, _, _ = load(OUT / f"{NAME}-a.sweep.csv")
     _, b, nccl, braid = load(OUT / f"{NAME}-b.sweep.csv")
-    commit = os.environ.get("BRAID_COMMIT") or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "unknown"
+    commit = os.environ.get("COMMIT") or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "unknown"
     base = {"bench": "tuner_regret", "metric": "regret_ratio", "machine": meta["machine"], "versions": {"nccl": meta["nccl"]}, "commit": commit,
             "date": datetime.date.today().isoformat(), "limit": 1, "note": "choose on half of the communicators, judge on the others"}
     rows = []

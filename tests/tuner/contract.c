@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "braid/wire/tuner_id.h"
+#include "common/tuner_id.h"
 #include "common/util.h"
 #include "nccl/tuner_v2.h"
 #include "nccl/tuner_v3.h"
@@ -340,6 +341,10 @@ static uint64_t identity(void)
 {
     const struct braid_wire_tuner_id *id = dlsym(library, BRAID_WIRE_TUNER_ID_SYMBOL);
 
+    struct braid_wire_tuner_id copy;
+
+    CHECK(id && braid_tuner_id_find(&copy) && !memcmp(&copy, id, sizeof(copy)),
+          "the identity is found through the loaded objects");
     CHECK(id && id->magic == BRAID_WIRE_TUNER_ID_MAGIC && id->bytes == sizeof(*id) && id->hash,
           "the identity is published");
     return id ? id->hash : 0;
@@ -546,6 +551,12 @@ int main(int argc, char **argv)
         return 1;
     copy_profile("nccl.facts");
     copy_profile("generic.profile");
+    scenario_name = "nothing loaded";
+    {
+        struct braid_wire_tuner_id none;
+
+        CHECK(!braid_tuner_id_find(&none) && !none.magic && !none.hash, "no tuner, no identity");
+    }
     check_settings();
     check_bad_input();
     check_edits();

@@ -5,7 +5,7 @@
  * plugin has been initialised for a communicator, which NCCL does before it connects anything; from then on it does not change,
  * whatever communicators follow. Finding it: the tuner is opened with RTLD_LOCAL and under any name, so go through the loaded
  * objects (dl_iterate_phdr), open each again with RTLD_NOLOAD and ask it for the symbol; no symbol or a zero magic means that no
- * Braid tuner decides in this process.
+ * Braid tuner decides in this process. common/tuner_id.h does that.
  * Two connected ranks must agree: equal `hash`, or both without a tuner. Otherwise they may choose different algorithms for one
  * collective, which hangs or corrupts it. The side that compares names both hashes and profiles in its error.
  * Fixed width, native byte order; a peer sends `hash` in its own handshake's byte order.
