@@ -47,6 +47,7 @@ struct verbs_lane {
     uint32_t inline_bytes, packet_bytes;
     int gid_index; /* chosen for the peer; -1 none */
     struct braid_verbs_gid own_gid, peer_gid;
+    bool sends;    /* of a connection that sends messages */
     bool used;     /* has a peer */
     bool flushing; /* fenced */
     bool failed;

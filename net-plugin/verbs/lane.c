@@ -465,12 +465,14 @@ int verbs_lane_progress(struct braid_lane *base, size_t budget)
     if (more < 0)
         return more;
     moved += more;
-    more = post_puts(lane);
-    if (more < 0)
-        return more;
-    moved += more;
+    if (lane->sends) {
+        more = post_puts(lane);
+        if (more < 0)
+            return more;
+        moved += more;
+    }
     give_credit(lane);
-    more = post_batch(lane);
+    more = lane->batched > 0 ? post_batch(lane) : 0;
     if (more < 0)
         return more;
     state = atomic_load_explicit(&lane->conn->peer_state, memory_order_acquire);
@@ -552,6 +554,7 @@ struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
     if (lane == NULL)
         return NULL;
     lane->conn = conn;
+    lane->sends = braid_conn_is_sender(conn->core);
     lane->rail = rail;
     lane->port = conn->ports[rail];
     for (int i = 0; i < LANE_RECVS; i++)

@@ -77,9 +77,18 @@ int braid_ring_peek(const struct braid_ring_rx *rx, struct braid_ring_record *re
     return 1;
 }
 
+/* Without the string instruction that memset takes for a few KiB, whose start costs more than the loop. `bytes` is a multiple of 8. */
+static void clear(uint8_t *p, uint32_t bytes)
+{
+    for (; bytes >= 64; bytes -= 64, p += 64)
+        memset(p, 0, 64);
+    for (; bytes > 0; bytes -= 8, p += 8)
+        memset(p, 0, 8);
+}
+
 void braid_ring_consume(struct braid_ring_rx *rx, const struct braid_ring_record *record)
 {
-    memset(rx->memory + rx->at, 0, record->bytes);
+    clear(rx->memory + rx->at, record->bytes);
     /* Zeroes must be there before the peer hears of the room: the credit travels by the NIC, which reads it later. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
     rx->consumed += advance(&rx->at, record->bytes);

@@ -212,6 +212,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     struct fv_qp_state *state = &fabric->qps[qp->index];
     int error = fv_call_fails(__func__);
 
+    if (!error && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR)
+        error = fv_call_fails("ibv_modify_qp_rtr"); /* so that a script can mean this step */
     if (error || !(mask & IBV_QP_STATE))
         return error;
     pthread_mutex_lock(&qp->lock);

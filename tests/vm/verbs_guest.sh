@@ -1,5 +1,5 @@
 #!/bin/bash
-# The verbs transport over Soft-RoCE, in the guest: verbs_guest.sh FAKENCCL PLUGIN PART.
+# The verbs transport over Soft-RoCE, in the guest: verbs_guest.sh FAKENCCL PLUGIN PART ...
 #   traffic   the newest interface, both rails as one device
 #   versions  all interface versions
 #   loss      1 and 5 % of the packets lost on both rails
@@ -9,7 +9,16 @@
 # Rank 0 uses the a ends of the rails, rank 1 the b ends, as two nodes would.
 set -u
 . "$VM_GUEST_LIB"
-fakenccl=$1 plugin=$2 part=$3
+fakenccl=$1 plugin=$2
+shift 2
+if [ $# -gt 1 ]; then
+    for part in "$@"; do
+        echo "== $part"
+        "$0" "$fakenccl" "$plugin" "$part" || exit
+    done
+    exit 0
+fi
+part=$1
 export BRAID_SOCKET_IFNAME=lo
 # Soft-RoCE takes a retry count of 7 as for ever.
 export BRAID_IB_RETRY_CNT=6 BRAID_IB_TIMEOUT=14

@@ -76,15 +76,17 @@ static int run(int argc, char **argv)
     free(out);
     free(verdicts);
     free(found);
+    braid_info_net_rdma();
     return rc;
 }
 
 const struct braid_info_command braid_info_net = {
     .name = "net",
-    .brief = "network interfaces: which are used, and why not the others",
+    .brief = "network interfaces, RDMA devices and GIDs: which are used, and why not the others",
     .usage = "Usage: braid-info net\n\n"
              "Lists this machine's network interfaces as the net plugin judges them under the\n"
-             "present settings (BRAID_SOCKET_IFNAME, BRAID_SOCKET_FAMILY and NCCL's twins).\n"
-             "Exit code 1 when none can be used.\n",
+             "present settings (BRAID_SOCKET_IFNAME, BRAID_SOCKET_FAMILY and NCCL's twins), then\n"
+             "every RDMA device, port and GID, the limits that matter and the settings in force.\n"
+             "Exit code 1 when no interface can be used.\n",
     .run = run,
 };

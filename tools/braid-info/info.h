@@ -16,6 +16,9 @@ struct braid_info_command {
     int (*run)(int argc, char **argv);
 };
 
+/* net: prints the RDMA half; returns how many ports can be used. */
+int braid_info_net_rdma(void);
+
 extern const struct braid_info_command braid_info_net;
 extern const struct braid_info_command braid_info_params;
 extern const struct braid_info_command braid_info_topo;

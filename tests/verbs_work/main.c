@@ -1,0 +1,158 @@
+/*
+ * Counts what a net plugin does for a message over the fake verbs library: work requests, doorbells, completions, packets; and
+ * gives callgrind one function to look at. Both ends are in this process and one thread drives them in a fixed order, so that the
+ * counts are the same in every run. Any plugin that exports ncclNetPlugin_v11 will do.
+ * Usage: verbs_work PLUGIN BYTES MESSAGES; prints one JSON object. BRAID_VERBS_LIBRARY or LD_LIBRARY_PATH leads to the fake library.
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "nccl/net_v11.h"
+
+#define WINDOW 8 /* NCCL_STEPS: receives and sends under way on a connection */
+
+static const char *const counters[] = {"send_wqes",      "send_doorbells", "recv_wqes",
+                                       "recv_doorbells", "completions",    "packets",
+                                       "polls",          "rnr_waits"};
+#define COUNTERS (sizeof(counters) / sizeof(counters[0]))
+
+static ncclNet_v11_t *net;
+static void *ctx, *listener, *send_comm, *recv_comm, *send_mr, *recv_mr;
+static char *source, *target;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "verbs_work: %s\n", what);
+    exit(1);
+}
+
+static void must(ncclResult_t result, const char *what)
+{
+    if (result != ncclSuccess)
+        die(what);
+}
+
+static void quiet(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+                  const char *fmt, ...)
+{
+}
+
+static void *post_recv(char *to, size_t bytes)
+{
+    void *data[1] = {to}, *mrs[1] = {recv_mr}, *request = NULL;
+    size_t sizes[1] = {bytes};
+    int tags[1] = {1};
+
+    must(net->irecv(recv_comm, 1, data, sizes, tags, mrs, NULL, &request), "irecv");
+    return request;
+}
+
+static void *post_send(char *from, size_t bytes)
+{
+    void *request = NULL;
+
+    must(net->isend(send_comm, from, bytes, 1, send_mr, NULL, &request), "isend");
+    return request;
+}
+
+static int is_done(void *request)
+{
+    int done = 0, size = 0;
+
+    must(net->test(request, &done, &size), "test");
+    return done;
+}
+
+/* What callgrind collects (--toggle-collect=measured). Receives are posted ahead, then sends, then both are tested in order. */
+__attribute__((noinline)) void measured(int messages, size_t bytes);
+void measured(int messages, size_t bytes)
+{
+    void *recvs[WINDOW] = {0}, *sends[WINDOW] = {0};
+    int posted_recvs = 0, posted_sends = 0, done_recvs = 0, done_sends = 0;
+
+    while (done_recvs < messages || done_sends < messages) {
+        if (posted_recvs < messages && posted_recvs - done_recvs < WINDOW) {
+            recvs[posted_recvs % WINDOW] =
+                post_recv(target + (size_t)(posted_recvs % WINDOW) * bytes, bytes);
+            posted_recvs += recvs[posted_recvs % WINDOW] != NULL;
+        }
+        if (posted_sends < posted_recvs && posted_sends - done_sends < WINDOW) {
+            sends[posted_sends % WINDOW] =
+                post_send(source + (size_t)(posted_sends % WINDOW) * bytes, bytes);
+            posted_sends += sends[posted_sends % WINDOW] != NULL;
+        }
+        if (done_sends < posted_sends)
+            done_sends += is_done(sends[done_sends % WINDOW]);
+        if (done_recvs < posted_recvs)
+            done_recvs += is_done(recvs[done_recvs % WINDOW]);
+    }
+}
+
+static void connect_both(void)
+{
+    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    uint64_t start = braid_now_ns();
+
+    must(net->listen(ctx, 0, handle, &listener), "listen");
+    while (send_comm == NULL || recv_comm == NULL) {
+        ncclNetDeviceHandle_v11_t *none = NULL;
+        if (send_comm == NULL)
+            must(net->connect(ctx, 0, handle, &send_comm, &none), "connect");
+        if (recv_comm == NULL)
+            must(net->accept(listener, &recv_comm, &none), "accept");
+        if (braid_now_ns() - start > 60ull * 1000000000)
+            die("connect and accept do not end");
+        usleep(100);
+    }
+}
+
+static void read_counters(int64_t (*counter)(const char *name), int64_t *values)
+{
+    for (size_t i = 0; i < COUNTERS; i++)
+        values[i] = counter(counters[i]);
+}
+
+int main(int argc, char **argv)
+{
+    ncclNetCommConfig_v11_t config = {.trafficClass = -1};
+    const char *own = getenv("BRAID_VERBS_LIBRARY");
+    void *plugin = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
+    void *fake = dlopen(own != NULL ? own : "libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+    int64_t (*counter)(const char *name) = NULL;
+    int64_t before[COUNTERS], after[COUNTERS];
+    size_t bytes;
+    int messages;
+
+    if (plugin == NULL || fake == NULL)
+        die(dlerror());
+    *(void **)&counter = dlsym(fake, "fakeverbs_counter");
+    net = dlsym(plugin, "ncclNetPlugin_v11");
+    if (counter == NULL || net == NULL)
+        die(dlerror());
+    bytes = strtoul(argv[2], NULL, 0);
+    messages = atoi(argv[3]);
+    source = aligned_alloc(4096, (bytes * WINDOW + 4095) / 4096 * 4096);
+    target = aligned_alloc(4096, (bytes * WINDOW + 4095) / 4096 * 4096);
+    memset(source, 'x', bytes * WINDOW);
+    must(net->init(&ctx, 1, &config, quiet, NULL), "init");
+    connect_both();
+    must(net->regMr(send_comm, source, bytes * WINDOW, NCCL_PTR_HOST, &send_mr), "regMr");
+    must(net->regMr(recv_comm, target, bytes * WINDOW, NCCL_PTR_HOST, &recv_mr), "regMr");
+    measured(WINDOW * 40, bytes); /* registrations told, credits in their stride */
+    read_counters(counter, before);
+    measured(messages, bytes);
+    read_counters(counter, after);
+    if (memcmp(source, target, bytes * WINDOW) != 0)
+        die("wrong data");
+    printf("{\"bytes\": %zu, \"messages\": %d", bytes, messages);
+    for (size_t i = 0; i < COUNTERS; i++)
+        printf(", \"%s\": %.4f", counters[i], (double)(after[i] - before[i]) / messages);
+    printf("}\n");
+    fflush(stdout);
+    _exit(0); /* not every plugin survives being closed at once */
+}
