@@ -262,6 +262,29 @@ static bool offers_are_well_formed(const uint8_t *body, size_t bytes, uint32_t o
     return at == bytes;
 }
 
+/* "nothing" or "profile h200 (hash 1234...)": what a side's tuner decides by. */
+static const char *tuner_text(const struct braid_hs_identity *who, char *text, size_t bytes)
+{
+    if (who->tuner_hash == 0)
+        snprintf(text, bytes, "no tuner of Braid");
+    else
+        snprintf(text, bytes, "profile %s, hash %016llx", who->tuner,
+                 (unsigned long long)who->tuner_hash);
+    return text;
+}
+
+/* Ranks whose tuners decide differently would run different algorithms for one collective. */
+static enum braid_hs_action check_tuner(struct braid_hs *hs)
+{
+    char ours[96], theirs[96];
+
+    if (hs->peer.tuner_hash == hs->self.tuner_hash)
+        return BRAID_HS_CHOOSE;
+    return braid_hs_reject(hs, -EINVAL, "tuners differ: %.24s has %s; %.24s has %s", hs->self.host,
+                           tuner_text(&hs->self, ours, sizeof(ours)), hs->peer.host,
+                           tuner_text(&hs->peer, theirs, sizeof(theirs)));
+}
+
 /* PROOF and ANSWER: the same shape, another label. */
 static enum braid_hs_action on_proof(struct braid_hs *hs, const uint8_t *body, size_t bytes)
 {
@@ -288,8 +311,9 @@ static enum braid_hs_action on_proof(struct braid_hs *hs, const uint8_t *body, s
     hs->peer = proof.identity;
     hs->peer.host[sizeof(hs->peer.host) - 1] = '\0';
     hs->peer.release[sizeof(hs->peer.release) - 1] = '\0';
+    hs->peer.tuner[sizeof(hs->peer.tuner) - 1] = '\0';
     hs->state = BRAID_HS_S_CHOOSE;
-    return BRAID_HS_CHOOSE;
+    return check_tuner(hs);
 }
 
 enum braid_hs_action braid_hs_answer(struct braid_hs *hs, uint64_t conn_id)

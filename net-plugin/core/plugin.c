@@ -16,6 +16,7 @@
 #include "common/hmac.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/tuner_id.h"
 #include "common/util.h"
 #include "net-plugin/core/maint.h"
 #include "net-plugin/core/net.h"
@@ -224,11 +225,17 @@ int braid_net_device_props(int dev, struct braid_device_props *props)
 
 void braid_plugin_identity(int dev, struct braid_hs_identity *self)
 {
+    struct braid_wire_tuner_id tuner;
+
     memset(self, 0, sizeof(*self));
     snprintf(self->host, sizeof(self->host), "%s", plugin.host);
     snprintf(self->release, sizeof(self->release), "0.1.0");
     self->pid = (uint32_t)getpid();
     self->dev = (uint32_t)dev;
+    if (braid_tuner_id_find(&tuner)) {
+        self->tuner_hash = tuner.hash;
+        snprintf(self->tuner, sizeof(self->tuner), "%s", tuner.name);
+    }
 }
 
 int braid_plugin_traffic_class(void *ctx)

@@ -95,14 +95,17 @@ struct braid_hs_challenge {
 };
 BRAID_WIRE_ASSERT(sizeof(struct braid_hs_challenge) == 32, "challenge layout");
 
-/* Who a process is: for messages only, nothing is decided by it. */
+/* Who a process is. Only tuner_hash decides anything: it must be equal on both sides (wire/tuner_id.h says why). */
 struct braid_hs_identity {
     char host[64];    /* zero-terminated */
     char release[24]; /* Braid's version, zero-terminated */
     uint32_t pid;
     uint32_t dev;
+    uint64_t
+        tuner_hash; /* of what Braid's tuner decides by in this process; 0: it does not decide here */
+    char tuner[48]; /* its profile, zero-terminated */
 };
-BRAID_WIRE_ASSERT(sizeof(struct braid_hs_identity) == 96, "identity layout");
+BRAID_WIRE_ASSERT(sizeof(struct braid_hs_identity) == 152, "identity layout");
 
 /* The start of PROOF's and ANSWER's body; offers follow, each a braid_hs_offer and its bytes, no padding. */
 struct braid_hs_proof {
@@ -113,7 +116,7 @@ struct braid_hs_proof {
         offers; /* PROOF: in order of preference. ANSWER: 1, the chosen one. Further stream: 0 */
     uint32_t eager_bytes; /* largest eager message of this side; the smaller of both counts */
 };
-BRAID_WIRE_ASSERT(sizeof(struct braid_hs_proof) == 144, "proof layout");
+BRAID_WIRE_ASSERT(sizeof(struct braid_hs_proof) == 200, "proof layout");
 
 struct braid_hs_offer {
     uint32_t transport; /* braid_transport.id */

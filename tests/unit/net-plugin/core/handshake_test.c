@@ -156,6 +156,33 @@ static void version_mismatch(void **state)
     assert_non_null(strstr(p.client.why, "speaks 7 to 9"));
 }
 
+/* Ranks whose tuners decide differently must not talk, and both hear both hashes. */
+static void different_tuners(void **state)
+{
+    struct pair p;
+
+    start(&p, secret, secret);
+    p.client.self.tuner_hash = 0xabcd;
+    strcpy(p.client.self.tuner, "h200");
+    p.server.self.tuner_hash = 0x1234;
+    strcpy(p.server.self.tuner, "old");
+    run(&p);
+    assert_int_equal(p.server.error, -EINVAL);
+    assert_int_equal(p.client_action, BRAID_HS_FAILED);
+    assert_non_null(strstr(p.client.why, "profile h200, hash 000000000000abcd"));
+    assert_non_null(strstr(p.client.why, "profile old, hash 0000000000001234"));
+
+    start(&p, secret, secret);
+    p.client.self.tuner_hash = 0xabcd;
+    run(&p);
+    assert_non_null(strstr(p.server.why, "no tuner of Braid"));
+
+    start(&p, secret, secret);
+    p.client.self.tuner_hash = p.server.self.tuner_hash = 5;
+    run(&p);
+    assert_int_equal(p.client_action, BRAID_HS_DONE);
+}
+
 static void foreign_bytes(void **state)
 {
     struct braid_hs hs;
@@ -220,10 +247,15 @@ static void too_many_offers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_exchange),         cmocka_unit_test(wrong_secret),
-        cmocka_unit_test(server_without_secret), cmocka_unit_test(version_mismatch),
-        cmocka_unit_test(foreign_bytes),         cmocka_unit_test(oversized_message),
-        cmocka_unit_test(changed_proof),         cmocka_unit_test(reject_text_is_printable),
+        cmocka_unit_test(good_exchange),
+        cmocka_unit_test(wrong_secret),
+        cmocka_unit_test(server_without_secret),
+        cmocka_unit_test(version_mismatch),
+        cmocka_unit_test(different_tuners),
+        cmocka_unit_test(foreign_bytes),
+        cmocka_unit_test(oversized_message),
+        cmocka_unit_test(changed_proof),
+        cmocka_unit_test(reject_text_is_printable),
         cmocka_unit_test(too_many_offers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
