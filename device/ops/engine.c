@@ -3,13 +3,13 @@
  * memory operations on flag words; all of it can be captured, so every flag is a constant: 1 = set by the peer, 0 = taken back by
  * the owner.
  *
- * Words of a rank, by peer (struct words): ready = the peer has begun, its `out` and its staging may be written; done = the peer has
- * finished: its copies are here, and it needs nothing more from its staging; piece[k] = piece k of the peer is in staging here.
+ * Words of a rank, by peer (struct words): ready = the peer has begun, its `out` may be written; done = the peer has finished: its
+ * copies are here; piece[k] = the peer has saved its piece k (all-to-all in place), that part of its buffer may be written.
  *     write ready to every peer; wait for every own ready, take it back; copy; write done to every peer; wait for every own done, take
  *     it back
  * Why constants are enough: a peer sets its ready of the next operation after it has seen this rank's done, which this rank writes
- * after it has taken back ready; it sets done (pieces) of the next operation after it has seen this rank's next ready, which follows
- * the taking back of done (pieces).
+ * after it has taken back ready and pieces; it sets done of the next operation after it has seen this rank's next ready (or piece),
+ * which follows the taking back of done.
  *
  * A stream's wait cannot time out. So a watchdog thread (one a braid_ops, started by the first operation, asleep most of the time) looks at a word in
  * host memory that the stream sets to 1 at the beginning and to 0 at the end. The thread changes 1 to 2; a word that stays 2 for the
@@ -52,7 +52,7 @@ struct braid_engine {
     void *side[SIDE_STREAMS];
     void *fork; /* events */
     void *join[SIDE_STREAMS];
-    void *pushed[BRAID_ENGINE_PIECES];
+    void *saved[BRAID_ENGINE_PIECES];
     uint32_t *ones; /* in the same host memory: what the watchdog writes */
     void *watch_stream[WATCH_STREAMS];
     pthread_t thread;
@@ -106,10 +106,10 @@ static int meet(struct braid_engine *e, size_t member, bool first, void *stream)
     const struct braid_ops_layout *l = &e->ops->layout;
     struct batch b = {0};
 
-    if (first)
-        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WRITE_32, words_of(e, next_rank(e, hop), l->rank) + member, 1);
+    if (first)
+        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + member, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
@@ -136,96 +136,104 @@ static int join_side(struct braid_engine *e, uint32_t i, void *stream)
     return result != BRAID_CU_SUCCESS ? result : cuda->stream_wait(stream, e->join[i], 0);
 }
 
-/* Straight into the peers' results: one peer on the user's stream, others and the own block on side streams. */
+/* This rank's block from its own `in` to its own `out`, if they are apart: on the last side stream, from the operation's beginning on. */
+static int copy_own(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
+{
+    uint64_t block = job->block * e->ops->layout.rank;
+    uint64_t from = job->in + (job->same ? 0 : block), to = job->out + block;
+    int result;
+
+    if (from == to)
+        return BRAID_CU_SUCCESS;
+    result = fork_side(e, SIDE_STREAMS - 1, stream);
+    return result != BRAID_CU_SUCCESS
+               ? result
+               : e->ops->cuda->copy(to, from, job->block, e->side[SIDE_STREAMS - 1]);
+}
+
+static int join_own(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
+{
+    uint64_t block = job->block * e->ops->layout.rank;
+
+    return job->in + (job->same ? 0 : block) == job->out + block
+               ? BRAID_CU_SUCCESS
+               : join_side(e, SIDE_STREAMS - 1, stream);
+}
+
+/* Straight into the peers' results: one peer on the user's stream, the others on side streams. */
 static int push_direct(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
     const struct braid_ops_cuda *cuda = e->ops->cuda;
-    uint64_t own_in = job->in + (job->same ? 0 : job->block * l->rank);
-    uint64_t own_out = job->out + job->block * l->rank;
-    bool own = own_in != own_out;
-    uint32_t sides = MIN(l->ranks - 2 + (own ? 1u : 0u), SIDE_STREAMS);
+    uint32_t sides = MIN(l->ranks - 2, SIDE_STREAMS - 1);
     int result = BRAID_CU_SUCCESS;
 
     for (uint32_t i = 0; i < sides && result == BRAID_CU_SUCCESS; i++)
         result = fork_side(e, i, stream);
-    if (own && result == BRAID_CU_SUCCESS)
-        result = cuda->copy(own_out, own_in, job->block, e->side[sides - 1]);
     for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
         uint32_t peer = next_rank(e, hop);
         uint64_t to = (uint64_t)(uintptr_t)braid_window_address(job->result, (int)peer) +
                       job->offset + job->block * l->rank;
 
         result = cuda->copy(to, job->in + (job->same ? 0 : job->block * peer), job->block,
-                            hop == 1 ? stream : e->side[(hop - 2) % SIDE_STREAMS]);
+                            hop == 1 ? stream : e->side[(hop - 2) % (SIDE_STREAMS - 1)]);
     }
     for (uint32_t i = 0; i < sides && result == BRAID_CU_SUCCESS; i++)
         result = join_side(e, i, stream);
     return result;
 }
 
-/* Piece sizes: equal ones, then smaller and smaller, because the last one is copied home after everything has crossed. */
-static uint32_t cut_pieces(uint64_t block, uint64_t *end)
-{
-    uint64_t at = 0;
-    uint32_t n = 0;
-
-    while (at < block && n < BRAID_ENGINE_PIECES - 1) {
-        uint64_t piece = MAX(((block - at) / 3 + 65535) & ~65535ull, 1u << 20);
-
-        at = MIN(at + MIN(piece, 16u << 20), block);
-        end[n++] = at;
-    }
-    if (at < block)
-        end[n++] = block;
-    return n;
-}
-
 /*
- * All-to-all on one buffer: pieces go to the peers' staging, and from the own staging home once the own piece there has been
- * sent. Pushes on the user's stream, the way home on side stream 0.
+ * All-to-all on one buffer: what this rank sends is saved in its own staging first, on a side stream, in two pieces; a peer pushes a
+ * piece straight home once it is saved here. Saving is several times as fast as the link, so the first piece is as small as it can
+ * be without making the second one late. Takes the place of the first meeting: a saved piece also says that its rank has begun.
  */
-static int push_in_place(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
+static int swap_in_place(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
     const struct braid_ops_cuda *cuda = e->ops->cuda;
-    uint64_t end[BRAID_ENGINE_PIECES];
-    uint32_t pieces = cut_pieces(job->block, end);
-    uint64_t local = (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)l->rank);
-    int result = fork_side(e, 0, stream);
+    uint64_t saved =
+        (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)l->rank) + l->staging;
+    uint64_t end[BRAID_ENGINE_PIECES] = {
+        job->block > (2u << 20) ? job->block / 6 & ~65535ull : job->block, job->block};
+    struct batch begin = {0};
+    int result;
 
-    for (uint32_t k = 0; k < pieces && result == BRAID_CU_SUCCESS; k++) {
-        uint64_t begin = k == 0 ? 0 : end[k - 1], bytes = end[k] - begin;
+    add(&begin, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
+    result = send(e, &begin, stream);
+    if (result == BRAID_CU_SUCCESS)
+        result = fork_side(e, 0, stream);
+    for (uint32_t k = 0; result == BRAID_CU_SUCCESS; k++) {
+        uint64_t first = k == 0 ? 0 : end[k - 1], bytes = end[k] - first;
+        size_t member = offsetof(struct words, piece) + 4 * k;
         struct batch tell = {0}, hear = {0};
 
         for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
             uint32_t peer = next_rank(e, hop);
-            uint64_t mine = words_of(e, l->rank, peer) + offsetof(struct words, piece) + 4 * k;
-            uint64_t slot = l->ranks - 1 - hop; /* this rank's slot on the peer, see args.h */
 
-            result =
-                cuda->copy((uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)peer) +
-                               l->staging + slot * l->staging_slot + begin,
-                           job->in + job->block * peer + begin, bytes, stream);
-            add(&tell, BRAID_CU_OP_WRITE_32,
-                words_of(e, peer, l->rank) + offsetof(struct words, piece) + 4 * k, 1);
-            add(&hear, BRAID_CU_OP_WAIT_32, mine, 1);
-            add(&hear, BRAID_CU_OP_WRITE_32, mine, 0);
+            result = cuda->copy(saved + (hop - 1) * l->staging_slot + first,
+                                job->in + job->block * peer + first, bytes, e->side[0]);
+            add(&tell, BRAID_CU_OP_WRITE_32, words_of(e, peer, l->rank) + member, 1);
+            add(&hear, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, peer) + member, 1);
+            add(&hear, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, peer) + member, 0);
         }
         if (result == BRAID_CU_SUCCESS)
-            result = send(e, &tell, stream);
+            result = send(e, &tell, e->side[0]);
         if (result == BRAID_CU_SUCCESS)
-            result = cuda->event_record(e->pushed[k], stream);
+            result = cuda->event_record(e->saved[k], e->side[0]);
         if (result == BRAID_CU_SUCCESS)
-            result = cuda->stream_wait(e->side[0], e->pushed[k], 0);
+            result = cuda->stream_wait(stream, e->saved[k], 0);
         if (result == BRAID_CU_SUCCESS)
-            result = send(e, &hear, e->side[0]);
+            result = send(e, &hear, stream);
         for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++)
-            result = cuda->copy(job->out + job->block * next_rank(e, hop) + begin,
-                                local + l->staging + (hop - 1) * l->staging_slot + begin, bytes,
-                                e->side[0]);
+            result = cuda->copy(
+                (uint64_t)(uintptr_t)braid_window_address(job->result, (int)next_rank(e, hop)) +
+                    job->offset + job->block * l->rank + first,
+                saved + (hop - 1) * l->staging_slot + first, bytes, stream);
+        if (end[k] == job->block)
+            break;
     }
-    return result != BRAID_CU_SUCCESS ? result : join_side(e, 0, stream);
+    return result;
 }
 
 /* Sets every flag that this rank may be waiting for, so that its stream goes on. Waits for nothing: called again until it is through. */
@@ -325,7 +333,7 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
             result = ops->cuda->event_create(&e->join[i], BRAID_CU_EVENT_NO_TIMING);
     }
     for (uint32_t i = 0; i < BRAID_ENGINE_PIECES && result == BRAID_CU_SUCCESS; i++)
-        result = ops->cuda->event_create(&e->pushed[i], BRAID_CU_EVENT_NO_TIMING);
+        result = ops->cuda->event_create(&e->saved[i], BRAID_CU_EVENT_NO_TIMING);
     if (result == BRAID_CU_SUCCESS)
         result = ops->cuda->event_create(&e->fork, BRAID_CU_EVENT_NO_TIMING);
     for (uint32_t i = 0; i < WATCH_STREAMS && result == BRAID_CU_SUCCESS; i++)
@@ -350,11 +358,21 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
     rc = e->started ? 0 : start_watchdog(e);
     if (rc != 0)
         return rc;
-    result = meet(e, offsetof(struct words, ready), true, stream);
-    if (result == BRAID_CU_SUCCESS)
-        result = job->in_place ? push_in_place(e, job, stream) : push_direct(e, job, stream);
-    if (result == BRAID_CU_SUCCESS)
-        result = meet(e, offsetof(struct words, done), false, stream);
+    if (job->in_place) {
+        result = swap_in_place(e, job, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = meet(e, offsetof(struct words, done), false, stream);
+    } else {
+        result = copy_own(e, job, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = meet(e, offsetof(struct words, ready), true, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = push_direct(e, job, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = meet(e, offsetof(struct words, done), false, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = join_own(e, job, stream);
+    }
     if (result != BRAID_CU_SUCCESS)
         BRAID_WARN("copy engines: the operation cannot be put into the stream: %s",
                    braid_cuda_name(result));
@@ -379,8 +397,8 @@ void braid_engine_destroy(struct braid_engine *e)
             cuda->event_destroy(e->join[i]);
     }
     for (uint32_t i = 0; i < BRAID_ENGINE_PIECES; i++) {
-        if (e->pushed[i] != NULL)
-            cuda->event_destroy(e->pushed[i]);
+        if (e->saved[i] != NULL)
+            cuda->event_destroy(e->saved[i]);
     }
     if (e->fork != NULL)
         cuda->event_destroy(e->fork);

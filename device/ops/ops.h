@@ -72,7 +72,7 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
 void braid_engine_destroy(struct braid_engine *engine);
 
 /* Words of the copy engines' flags in the operations window. */
-#define BRAID_ENGINE_PIECES 16u
+#define BRAID_ENGINE_PIECES 2u
 #define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece */
 
 #endif

@@ -132,6 +132,8 @@ struct braid_conn_receiver {
     uint32_t next_word;  /* number of the next sub to be announced */
     uint32_t next_match; /* every sub before it is matched */
     bool announce;       /* a receive too large for eager waits unannounced */
+    bool small_last;     /* the last message was an eager one: the next is likely to be, too */
+    uint64_t held_ns; /* since when announcements are held back for that reason; 0: they are not */
     struct braid_early early[BRAID_EAGER_MAX];
     uint32_t early_head, early_tail;
     uint32_t bounce_head, bounce_tail; /* running offsets in bounce */
@@ -183,6 +185,8 @@ static inline void braid_mr_use(struct braid_mr *mr, int count)
 
 /* When an eager receiver tells the sender of the room it has made: not for every message. */
 #define BRAID_CREDIT_STEP (BRAID_EAGER_WINDOW / 4)
+/* How long an announcement is held back on a connection whose last message was small: it would cost a system call for nothing. */
+#define BRAID_HOLD_NS (20 * BRAID_NS_PER_US)
 /* Receives too small to need an announcement are announced in batches of this size. */
 #define BRAID_WORDS_STEP 128
 

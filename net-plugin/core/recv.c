@@ -72,6 +72,8 @@ static int fill(struct braid_conn *conn, struct braid_sub *sub, const void *body
         braid_copy_polled(sub->data, body, bytes);
     else
         memcpy(sub->data, body, bytes);
+    conn->rx->small_last = true;
+    conn->rx->held_ns = 0;
     sub->bytes = bytes;
     atomic_store_explicit(&sub->state, BRAID_SUB_FILLED, memory_order_release);
     return 0;
@@ -168,6 +170,7 @@ static int on_start(struct braid_conn *conn, const struct braid_rec *rec)
     sub->chunks = (uint32_t)chunks;
     atomic_fetch_add_explicit(&conn->bulk_open, 1, memory_order_relaxed);
     sub->counted = true;
+    conn->rx->small_last = false;
     atomic_store_explicit(&sub->state, BRAID_SUB_STARTED, memory_order_release);
     return 0;
 }
@@ -310,8 +313,22 @@ static int tell_words(struct braid_conn *conn, struct braid_lane *lane)
         return err;
     rx->next_word = rx->next_sub;
     rx->announce = false;
+    rx->held_ns = 0;
     rx->credit_told = rec.credit;
     return 0;
+}
+
+static bool is_time_to_announce(const struct braid_conn *conn)
+{
+    struct braid_conn_receiver *rx = conn->rx;
+    uint64_t now;
+
+    if (!rx->announce || !rx->small_last || !(conn->ops->flags & BRAID_T_STREAM))
+        return rx->announce;
+    now = braid_now_ns();
+    if (rx->held_ns == 0)
+        rx->held_ns = now;
+    return now - rx->held_ns >= BRAID_HOLD_NS;
 }
 
 int braid_receiver_pump(struct braid_conn *conn, struct braid_lane *lane)
@@ -323,8 +340,8 @@ int braid_receiver_pump(struct braid_conn *conn, struct braid_lane *lane)
 
     if (atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
         return 0;
-    if (rx->next_word != rx->next_sub &&
-        (rx->announce || credit_due || rx->next_sub - rx->next_word >= BRAID_WORDS_STEP)) {
+    if (rx->next_word != rx->next_sub && (is_time_to_announce(conn) || credit_due ||
+                                          rx->next_sub - rx->next_word >= BRAID_WORDS_STEP)) {
         err = tell_words(conn, lane);
         return err == 0 ? 1 : err;
     }

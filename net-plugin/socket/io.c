@@ -185,7 +185,7 @@ static struct braid_io_thread *choose_thread(void)
     if (count == 0) {
         pthread_mutex_lock(&pool.lock);
         count = atomic_load(&pool.count);
-        while (count < MIN(braid_socket_plan.threads, MAX_THREADS) &&
+        while (count < MIN(MAX(braid_socket_plan.threads, 1u), MAX_THREADS) &&
                (pool.threads[count] = thread_new(count)) != NULL)
             atomic_store_explicit(&pool.count, ++count, memory_order_release);
         pthread_mutex_unlock(&pool.lock);

@@ -30,7 +30,7 @@ one() {
 run() {
   case $1 in
     nvlink) [ "$gpus" -ge 2 ] && one h200x2-nvlink-fresh 1K:64M ;;
-    sockets) one h200x2-socket-fresh 1K:16M:x16 --fake-nodes ;;
+    sockets) one h200x2-socket-fresh 1K:16M --fake-nodes ;;
     *) echo "unknown: $1"; return 2 ;;
   esac
 }

@@ -60,7 +60,8 @@ sanitize() {
   local bad=0 runs=0 tool name log errors
   while read -r tool name; do
     log=$OUT/device-sanitizer-$tool-${name//\//-}.log
-    timeout -k 5 30 compute-sanitizer --tool "$tool" $program --in-place "$name" >"$log" 2>&1 </dev/null
+    # The library asks the driver whether fabric handles work; the driver's no is not an error of ours.
+    timeout -k 5 30 compute-sanitizer --tool "$tool" $([ "$tool" = memcheck ] && echo --report-api-errors no) $program --in-place "$name" >"$log" 2>&1 </dev/null
     errors=$(grep -hoE '(ERROR|RACECHECK) SUMMARY: [0-9]+' "$log" | awk '{sum += $3} END {print NR ? sum : "none"}')
     runs=$((runs + 1))
     echo "$tool $name: $errors errors, $(grep -oE '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)"
@@ -97,10 +98,12 @@ examples() {
 export -f sanitize examples
 export program
 
+# Ranks that share a GPU under MPS share its hardware queues, too: four ranks with 32 each are more than it has.
+few=CUDA_DEVICE_MAX_CONNECTIONS=$([ "$gpus" -gt 1 ] && echo 32 || echo 8)
 for name in $stages; do
   case $name in
-    function) stage function 100 tests/gpu/with_mps $program "${cases[@]}" ;;
-    shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 60 tests/gpu/with_mps $program "${cases[@]:-${shared[@]}}" ;;
+    function) stage function 100 env "$few" tests/gpu/with_mps $program "${cases[@]}" ;;
+    shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 60 env CUDA_DEVICE_MAX_CONNECTIONS=8 tests/gpu/with_mps $program "${cases[@]:-${shared[@]}}" ;;
     latency) stage latency 40 tests/gpu/with_mps $program --latency --rows "$OUT/device.jsonl" ;;
     sanitizer) stage sanitizer 75 bash -c sanitize ;;
     examples) stage examples 90 tests/gpu/with_mps bash -c examples ;;

@@ -55,6 +55,12 @@ def explain(build, profile, meta, sizes, budget):
     return {(r["coll"], int(r["bytes"])): r for r in csv.DictReader(out.stdout.splitlines())}
 
 
+def judged(build, path, profile, sizes, budget):
+    """The same for a sweep that says what NCCL chose: the tuner's decision given that choice."""
+    out = tune(build, "judge", path, "--profile", profile, *(["--budget", budget] if budget else []))
+    return {(r["coll"], int(r["bytes"])): r for r in csv.DictReader(out.stdout.splitlines()) if int(r["bytes"]) in sizes}
+
+
 def pools(rows, own, ranks, decisions, cap):
     """{(coll, bytes): {(algo, proto, channels): [us]}} within reach, NCCL's default joined to the configuration that it is."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
@@ -69,7 +75,7 @@ def pools(rows, own, ranks, decisions, cap):
         if asked > own:
             continue
         count = effective(algo, proto, r["bytes"], asked, own, ranks)
-        if r["algo"] == "default":
+        if r["algo"] == "default" or r.get("what") == "nccl":
             default[cell] = (algo, proto, count)
         if count <= cap:
             found[cell][(algo, proto, count)].append(r["us"])
@@ -86,9 +92,9 @@ def nearest(pool, algo, proto, count):
     return min(fits, key=lambda k: abs(math.log(k[2] / count))) if fits else None
 
 
-def judge(build, meta, rows, profile, sizes, budget):
+def judge(build, path, meta, rows, profile, sizes, budget):
     own, ranks = int(meta["channels"]), int(meta["ranks"])
-    decisions = explain(build, profile, meta, sizes, budget)
+    decisions = judged(build, path, profile, sizes, budget) if "what" in rows[0] else explain(build, profile, meta, sizes, budget)
     found, default = pools(rows, own, ranks, decisions, budget or 10**9)
     cells = {}
     for cell, pool in found.items():
@@ -149,7 +155,7 @@ def main():
                     for f in share.iterdir():
                         pathlib.Path(folder, f.name).write_text(f.read_text())
                     tune(args.build, "fit", path, "--sizes", parity, "--out", profile, "--guard", args.guard)
-                    cells.update(judge(args.build, meta, rows, profile, held_out, budget))
+                    cells.update(judge(args.build, path, meta, rows, profile, held_out, budget))
             (mine, nccl), spans = regret(cells), interval(cells)
             suffix = "/budget8" if budget else ""
             print(f"{name:24}{budget or '-':>7} {mine:8.3f} {spans[0][0]:8.3f}-{spans[0][1]:.3f} {nccl:9.3f} {spans[1][0]:8.3f}-{spans[1][1]:.3f}  {len(cells)}")

@@ -12,7 +12,7 @@ def files(*suffixes):
     if out.returncode == 0:
         names = out.stdout.split("\n")
     else:  # an unpacked archive
-        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and "build" not in p.parts]
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and p.relative_to(ROOT).parts[0] != "build"]
     return sorted(n for n in set(names) if n.endswith(suffixes) and (ROOT / n).is_file())
 
 

@@ -21,19 +21,21 @@ function(braid_module name kind)
     target_link_options(${name} PRIVATE -Wl,--no-undefined)
   endif()
   set_target_properties(${name} PROPERTIES LINK_DEPENDS ${map} LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-  install(TARGETS ${name} EXPORT BraidTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # braid_plugin(NAME MAP x.map SOURCES ... LINKS ...): a shared object that NCCL opens; NAME is the file name without lib and .so.
 function(braid_plugin name)
   braid_module(${name} SHARED ${ARGN})
   set_target_properties(${name} PROPERTIES NO_SONAME ON)
+  install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
-# braid_shared(NAME MAP x.map SOURCES ... LINKS ...): a shared library that programs link.
+# braid_shared(NAME MAP x.map SOURCES ... LINKS ...): a shared library that programs link, here and through the CMake package.
 function(braid_shared name)
   braid_module(${name} SHARED ${ARGN})
+  target_link_libraries(${name} INTERFACE braid::headers)
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  install(TARGETS ${name} EXPORT BraidTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
 
 # braid_program(NAME SOURCES ... [LINKS ...]): a program for tests; braid_tool installs it too.

@@ -1,7 +1,7 @@
 """Times a data-parallel training step (GPT, 125 M parameters, bf16) over Braid and over NCCL's sockets as two nodes.
 
 Variants: compute only (no gradient exchange), NCCL's sockets by default and under each hand setting, Braid. Each variant is
-measured in every round, in a new order each round, and the slower rank counts. Two GPUs; start it through tests/gpu/with_mps,
+measured in every round, in a new order each round, by processes that stay; the slower rank counts. Two GPUs; start it through tests/gpu/with_mps,
 which exits with 77 where there is none. Rows `ddp_step` go to the folder OUT. Exposed communication = step minus compute only.
 """
 import json
@@ -16,8 +16,24 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_nodes  # noqa: E402
 
-ROUNDS = int(os.environ.get("ROUNDS", "3"))
-STEPS, WARM_UP, BATCH = 6, 3, 8
+ROUNDS = int(os.environ.get("ROUNDS", "5"))
+STEPS, BATCH = 5, 8
+
+
+state = {}  # a rank's model, optimizer and data, made by its first call
+
+
+def prepare(rank, device):
+    import torch
+
+    import gpt
+
+    torch.manual_seed(7)
+    model = gpt.GPT(gpt.GPT_125M).to(device)
+    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index], gradient_as_bucket_view=True)
+    state.update(model=model, optimizer=torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True),
+                 data=gpt.batch(gpt.GPT_125M, BATCH, 0, rank, device))
+    step_times(rank, device, True)
 
 
 def step_times(rank, device, synchronise):
@@ -26,26 +42,20 @@ def step_times(rank, device, synchronise):
 
     import torch
 
-    import gpt
-
-    torch.manual_seed(7)
-    model = gpt.GPT(gpt.GPT_125M).to(device)
-    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index], gradient_as_bucket_view=True)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
-    data = gpt.batch(gpt.GPT_125M, BATCH, 0, rank, device)
+    model, optimizer = state["model"], state["optimizer"]
     times = []
-    for step in range(WARM_UP + STEPS):
+    for step in range(1 + STEPS):
         torch.cuda.synchronize()
         begin = time.perf_counter()
         with contextlib.nullcontext() if synchronise else model.no_sync():
             with torch.autocast("cuda", torch.bfloat16):
-                loss = model(*data)
+                loss = model(*state["data"])
             loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
-    return times[WARM_UP:]
+    return times[1:]
 
 
 def main():
@@ -57,13 +67,17 @@ def main():
     logs = tempfile.mkdtemp()
     variants = ["compute_only", "braid", "socket"] + [f"socket/{s}" for s in two_nodes.HAND_SETTINGS]
     times = {variant: [] for variant in variants}
+    teams = {v: two_nodes.Team(v, f"{logs}/{v.replace('/', '-')}") for v in variants if v != "compute_only"}
+    for team in teams.values():
+        team.call(prepare)
     for round_number in range(ROUNDS):
         random.Random(round_number).shuffle(variants)
         for variant in variants:
-            transport = "socket" if variant == "compute_only" else variant
-            log = f"{logs}/{variant.replace('/', '-')}-{round_number}"
-            ranks = two_nodes.run(step_times, transport, variant != "compute_only", log=log)
+            team = teams["socket" if variant == "compute_only" else variant]
+            ranks = team.call(step_times, variant != "compute_only")
             times[variant].append(statistics.median(max(pair) for pair in zip(*ranks)) * 1e6)
+    for team in teams.values():
+        team.close()
     median = {variant: statistics.median(values) for variant, values in times.items()}
     best = min((v for v in variants if v.startswith("socket")), key=median.get)
     compute = median["compute_only"]

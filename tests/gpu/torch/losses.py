@@ -50,14 +50,17 @@ def main():
     out = os.environ.get("OUT")
     logs = tempfile.mkdtemp()
     rows, wrong = [], 0
+    teams = [two_nodes.Team(transport, f"{logs}/{transport}") for transport in ("socket", "braid")]
     for wrapper in ("ddp", "fsdp"):
-        losses = {t: two_nodes.run(train, t, wrapper, log=f"{logs}/{wrapper}-{t}") for t in ("socket", "braid")}
+        losses = {team.transport: team.call(train, wrapper) for team in teams}
         equal = sum(a == b for rank in range(2) for a, b in zip(losses["socket"][rank], losses["braid"][rank])) // 2
         first, last = (float.fromhex(losses["braid"][0][i]) / 2 for i in (0, -1))
         print(f"{wrapper}: {equal} of {STEPS} losses equal, mean loss {first:.4f} -> {last:.4f}")
         wrong += equal != STEPS or not last < first
         rows += [{"bench": "torch_losses", "case": f"{wrapper}/braid", "metric": metric, "value": value, "runs": 1,
                   **two_nodes.row_base()} for metric, value in (("equal_count", equal), ("steps_count", STEPS))]
+    for team in teams:
+        team.close()
     if out:
         pathlib.Path(out, "torch_losses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return 1 if wrong else 0

@@ -1,4 +1,4 @@
-"""Runs a function as two ranks that pose as two nodes, so that NCCL sends everything through its network plugin.
+"""Runs functions as two ranks that pose as two nodes, so that NCCL sends everything through its network plugin.
 
 Each rank is a process with its own NCCL_HOSTID; with one GPU both use it (start the script through tests/gpu/with_mps).
 Used by the scripts beside it; runs nothing by itself.
@@ -7,7 +7,6 @@ import datetime
 import multiprocessing
 import os
 import pathlib
-import queue
 import socket
 import subprocess
 import time
@@ -38,7 +37,7 @@ def transport_environment(transport):
     return env
 
 
-def _rank_main(function, rank, transport, port, log, results, arguments):
+def _rank_main(rank, transport, port, log, pipe):
     import torch
     import torch.distributed as dist
 
@@ -51,10 +50,71 @@ def _rank_main(function, rank, transport, port, log, results, arguments):
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=120), device_id=device)
     try:
-        results.put((rank, function(rank, device, *arguments)))
         dist.barrier()
+        pipe.send(None)
+        for function, arguments in iter(pipe.recv, None):
+            pipe.send(function(rank, device, *arguments))
     finally:
         dist.destroy_process_group()
+
+
+class Team:
+    """Two ranks over one transport that stay until close(); between calls they sleep, so that several teams can take turns.
+
+    call(function, *arguments) returns [result of rank 0, result of rank 1] of function(rank, device, *arguments). Every wait is
+    bounded; a rank that fails or is late ends the team with a RuntimeError that names it.
+    """
+
+    def __init__(self, transport, log):
+        context = multiprocessing.get_context("spawn")
+        port = free_port()
+        self.transport, self.log, self.ranks, self.pipes, self.checked = transport, log, [], [], False
+        for rank in range(2):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_rank_main, args=(rank, transport, port, log, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            self.ranks.append(process)
+            self.pipes.append(ours)
+
+    def _collect(self, timeout_s):
+        results, deadline = [], time.monotonic() + timeout_s
+        for rank, pipe in enumerate(self.pipes):
+            late = not pipe.poll(max(0, deadline - time.monotonic()))
+            try:
+                if late:
+                    raise EOFError
+                results.append(pipe.recv())
+            except (EOFError, ConnectionError):
+                self.kill()
+                raise RuntimeError(f"{self.transport}: rank {rank} {'is late' if late else 'failed'}, NCCL's log is {self.log}.*") from None
+        return results
+
+    def call(self, function, *arguments, timeout_s=200):
+        if not self.checked:
+            self._collect(timeout_s)
+            network, wanted = used_network(self.log), "Braid" if self.transport == "braid" else "Socket"
+            if network != wanted:
+                self.kill()
+                raise RuntimeError(f"{self.transport}: NCCL's log says that it uses the network {network}, not {wanted}")
+            self.checked = True
+        for pipe in self.pipes:
+            pipe.send((function, arguments))
+        return self._collect(timeout_s)
+
+    def kill(self):
+        for process in self.ranks:
+            process.kill()
+
+    def close(self):
+        try:
+            for pipe in self.pipes:
+                pipe.send(None)
+        except OSError:
+            pass
+        for process in self.ranks:
+            process.join(20)
+        self.kill()
 
 
 def free_port():
@@ -71,36 +131,6 @@ def used_network(log):
             if "Using network " in line:
                 return line.split("Using network ")[1].strip()
     return "?"
-
-
-def run(function, transport, *arguments, log, timeout_s=240):
-    """[result of rank 0, result of rank 1] of function(rank, device, *arguments); RuntimeError if a rank fails or is late."""
-    context = multiprocessing.get_context("spawn")
-    results, port = context.Queue(), free_port()
-    ranks = [context.Process(target=_rank_main, args=(function, r, transport, port, log, results, arguments)) for r in range(2)]
-    for process in ranks:
-        process.start()
-    found, deadline = {}, time.monotonic() + timeout_s
-    try:
-        while len(found) < 2:
-            try:
-                rank, value = results.get(timeout=1)
-                found[rank] = value
-            except queue.Empty:
-                dead = [r for r, p in enumerate(ranks) if p.exitcode not in (None, 0)]
-                if dead or time.monotonic() > deadline:
-                    raise RuntimeError(f"{transport}: rank {dead or 'unknown'} {'failed' if dead else 'is late'}, NCCL's log is {log}.*") from None
-        for process in ranks:
-            process.join(max(1, deadline - time.monotonic()))
-    finally:
-        for process in ranks:
-            if process.is_alive():
-                process.kill()
-    network = used_network(log)
-    wanted = "Braid" if transport == "braid" else "Socket"
-    if network != wanted:
-        raise RuntimeError(f"{transport}: NCCL's log says that it used the network {network}, not {wanted}")
-    return [found[0], found[1]]
 
 
 def row_base():

@@ -28,6 +28,7 @@ def build(tensor_parallel):
     from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
     from megatron.core.transformer.transformer_config import TransformerConfig
 
+    parallel_state.destroy_model_parallel()
     parallel_state.initialize_model_parallel(tensor_model_parallel_size=tensor_parallel, create_gloo_process_groups=False)
     tp.model_parallel_cuda_manual_seed(7)
     config = TransformerConfig(
@@ -41,7 +42,7 @@ def build(tensor_parallel):
     model = DistributedDataParallel(config, ddp, model)
     model.broadcast_params()
     optimizer = get_megatron_optimizer(
-        OptimizerConfig(optimizer="adam", lr=3e-4, bf16=True, params_dtype=torch.bfloat16, use_distributed_optimizer=True),
+        OptimizerConfig(optimizer="adam", lr=1e-3, bf16=True, params_dtype=torch.bfloat16, use_distributed_optimizer=True),
         [model], use_gloo_process_groups=False)
     return model, optimizer
 
@@ -78,9 +79,10 @@ def train(rank, device, tensor_parallel):
     return losses, statistics.median(times[WARM_UP:]) * 1e6
 
 
-def compare(case, tensor_parallel, plain, braid, logs):
-    """Rows of one case; prints a line."""
-    runs = {t: two_nodes.run(train, t, tensor_parallel, log=f"{logs}/{case}-{t}") for t in (plain, braid)}
+def compare(case, tensor_parallel, teams):
+    """Rows of one case for a pair of teams (NCCL alone, Braid); prints a line."""
+    plain, braid = (team.transport for team in teams)
+    runs = {team.transport: team.call(train, tensor_parallel) for team in teams}
     equal = sum(a == b for a, b in zip(runs[plain][0][0], runs[braid][0][0]))
     step = {t: max(rank[1] for rank in runs[t]) for t in runs}
     first, last = (float.fromhex(runs[braid][0][0][i]) for i in (0, -1))
@@ -102,14 +104,17 @@ def main():
         return 77
     logs, rows, wrong = tempfile.mkdtemp(), [], 0
     pairs = [("socket", "braid")] + ([("nvlink", "nvlink+tuner")] if torch.cuda.device_count() > 1 else [])
+    all_teams = [[two_nodes.Team(transport, f"{logs}/{transport}") for transport in pair] for pair in pairs]
     for case, tensor_parallel in (("dp2", 1), ("tp2", 2)):
-        for plain, braid in pairs:
+        for teams in all_teams:
             try:
-                rows += compare(case, tensor_parallel, plain, braid, logs)
+                rows += compare(case, tensor_parallel, teams)
                 wrong += rows[-3]["value"] != STEPS
-            except RuntimeError as error:
+            except (RuntimeError, OSError) as error:
                 print(f"FAILED: megatron {case}: {error}", flush=True)
                 wrong += 1
+    for team in sum(all_teams, []):
+        team.close()
     if os.environ.get("OUT"):
         pathlib.Path(os.environ["OUT"], "megatron.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return 1 if wrong else 0
