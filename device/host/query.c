@@ -39,7 +39,8 @@ int braid_comm_error(const struct braid_comm *comm, struct braid_devcomm_error *
 
 static const char *wait_name(uint32_t wait)
 {
-    static const char *const names[] = {"nothing", "signal", "word", "barrier", "packet", "tile"};
+    static const char *const names[] = {"nothing", "signal", "word",   "barrier",   "packet",
+                                        "tile",    "chunk",  "result", "beginning", "copy engines"};
 
     return wait < ARRAY_SIZE(names) ? names[wait] : "user wait";
 }
@@ -50,7 +51,7 @@ static const char *status_name(int status)
     case BRAID_DEV_OK: return "no failure";
     case BRAID_DEV_TIMEOUT: return "timed out";
     case BRAID_DEV_ABORTED: return "aborted by the host";
-    case BRAID_DEV_INVALID: return "index out of range";
+    case BRAID_DEV_INVALID: return "out of range, or other than here";
     default: return "failed";
     }
 }

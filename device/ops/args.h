@@ -29,12 +29,6 @@
 #define BRAID_OPS_SERVICE   6u /* the first warps of it: pushers, waiter, flagger; the others work */
 #define BRAID_OPS_WARPS     22u /* of it */
 
-/* What a failed wait of a collective was waiting for (braid_devcomm_error.wait). */
-#define BRAID_WAIT_OPS_CHUNK  (BRAID_WAIT_USER + 17u) /* index = chunk of the peer's data */
-#define BRAID_WAIT_OPS_RESULT (BRAID_WAIT_USER + 18u) /* index = chunk of the peer's result */
-#define BRAID_WAIT_OPS_READY                                                                       \
-    (BRAID_WAIT_USER + 19u) /* the peer has not begun, or (BRAID_DEV_INVALID) has another size */
-
 /* Where the areas are. */
 struct braid_ops_layout {
     uint64_t flags;

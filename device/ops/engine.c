@@ -31,7 +31,6 @@
 #include "device/ops/ops.h"
 
 #define SIDE_STREAMS 4u
-#define WAIT_ENGINE  (BRAID_WAIT_USER + 20u)
 #define WATCH_STREAMS                                                                              \
     4u /* streams can share a hardware queue with the one that is stuck; not all of these do */
 #define TICK_NS (20 * BRAID_NS_PER_MS)
@@ -271,7 +270,7 @@ static void look(struct braid_engine *e, uint64_t *since_ns)
     if (status == 0 && now - *since_ns > bound) {
         struct braid_devcomm_error reason = {
             .status = BRAID_DEV_TIMEOUT,
-            .wait = WAIT_ENGINE,
+            .wait = BRAID_WAIT_ENGINE,
             .peer = -1,
             .expected = 1,
             .waited_ns = now - *since_ns,

@@ -45,7 +45,8 @@ braid_unit_test(tools/braid-overlap/stats LINKS braid_overlap_parts)
 
 # Collectives.
 braid_unit_test(device/ops/plan LINKS braid_collectives)
-if(BRAID_HAVE_CUDA)
+if(BRAID_HAVE_CUDA) # the kernels' image, cuda.h
+  braid_unit_test(device/ops/engine LINKS braid_collectives braid_device_host fake_cuda)
   braid_unit_test(device/ops/cuda)
   target_include_directories(unit_device_ops_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 endif()

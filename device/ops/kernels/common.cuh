@@ -162,14 +162,14 @@ BRAID_FN void op_hear_warp(const struct braid_devcomm *c, const struct braid_dev
 
         if (peer < l->ranks && peer != l->rank)
             word = (const uint32_t *)op_ready(w, l, op, peer, l->rank);
-        if (op_wait_warp(c, word != nullptr ? word + 1 : nullptr, op->flag, BRAID_WAIT_OPS_READY,
-                         peer, 0) == 0 &&
+        if (op_wait_warp(c, word != nullptr ? word + 1 : nullptr, op->flag, BRAID_WAIT_BEGIN, peer,
+                         0) == 0 &&
             word != nullptr) {
             uint32_t seen = braid_ptx_load_acquire_sys_u32(word);
 
             if (seen != tag(peer))
-                braid_fail_thread(c, BRAID_DEV_INVALID, BRAID_WAIT_OPS_READY, (int)peer, 0,
-                                  tag(peer), seen, 0);
+                braid_fail_thread(c, BRAID_DEV_INVALID, BRAID_WAIT_BEGIN, (int)peer, 0, tag(peer),
+                                  seen, 0);
         }
         braid_ptx_sync_warp();
     }

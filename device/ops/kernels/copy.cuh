@@ -36,7 +36,7 @@ struct copy_plan {
         if (!a->direct || (begun >> peer & 1) != 0)
             return;
         op_wait_thread(c, (const uint32_t *)op_ready(w, &a->layout, op, peer, a->layout.rank) + 1,
-                       op->flag, BRAID_WAIT_OPS_READY, peer, 0);
+                       op->flag, BRAID_WAIT_BEGIN, peer, 0);
         begun |= 1ull << peer;
     }
 

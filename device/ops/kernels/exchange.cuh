@@ -314,8 +314,8 @@ BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_de
 
         if (peer < l->ranks && peer != l->rank && has(peer))
             word = op_flag(w, l, op, kind, peer, l->rank, chunk);
-        op_wait_warp(c, word, op->flag, kind == 0 ? BRAID_WAIT_OPS_CHUNK : BRAID_WAIT_OPS_RESULT,
-                     peer, chunk);
+        op_wait_warp(c, word, op->flag, kind == 0 ? BRAID_WAIT_CHUNK : BRAID_WAIT_RESULT, peer,
+                     chunk);
     }
 }
 

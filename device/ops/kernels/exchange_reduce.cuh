@@ -80,7 +80,7 @@ BRAID_FN void reduce_wait(const struct braid_devcomm *c, const struct braid_devw
             uint32_t chunk = first + braid_ptx_lane() * braid_ptx_blocks();
 
             op_wait_warp(c, chunk < theirs ? op_flag(w, l, op, 1, peer, l->rank, chunk) : nullptr,
-                         op->flag, BRAID_WAIT_OPS_RESULT, peer, chunk);
+                         op->flag, BRAID_WAIT_RESULT, peer, chunk);
         }
     }
 }

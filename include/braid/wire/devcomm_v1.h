@@ -62,12 +62,17 @@ typedef unsigned long long uintptr_t;
 
 /* What a wait was waiting for. */
 #define BRAID_WAIT_NONE    0u
-#define BRAID_WAIT_SIGNAL  1u  /* index = signal slot */
-#define BRAID_WAIT_WORD    2u  /* index = byte offset in the window / 4 */
-#define BRAID_WAIT_BARRIER 3u  /* index = barrier slot, peer = the rank that did not come */
-#define BRAID_WAIT_PACKET  4u  /* index = packet */
-#define BRAID_WAIT_TILE    5u  /* index = tile */
-#define BRAID_WAIT_USER    16u /* from here on: a kernel author's own waits */
+#define BRAID_WAIT_SIGNAL  1u /* index = signal slot */
+#define BRAID_WAIT_WORD    2u /* index = byte offset in the window / 4 */
+#define BRAID_WAIT_BARRIER 3u /* index = barrier slot, peer = the rank that did not come */
+#define BRAID_WAIT_PACKET  4u /* index = packet */
+#define BRAID_WAIT_TILE    5u /* index = tile */
+#define BRAID_WAIT_CHUNK   6u /* collectives: index = chunk of the peer's data */
+#define BRAID_WAIT_RESULT  7u /* collectives: index = chunk of the peer's result */
+#define BRAID_WAIT_BEGIN                                                                           \
+    8u /* collectives: the peer has not begun, or (BRAID_DEV_INVALID) works on another size */
+#define BRAID_WAIT_ENGINE 9u  /* an operation by copy engines; found by the host */
+#define BRAID_WAIT_USER   16u /* from here on: a kernel author's own waits */
 
 /* How a signal changes its word. */
 #define BRAID_SIGNAL_ADD 0u

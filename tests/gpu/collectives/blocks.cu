@@ -136,7 +136,8 @@ static void row(FILE *f, int kind, int sms, uint64_t bytes, const std::vector<do
         f,
         "{\"bench\": \"collectives\", \"case\": \"copy_%s/u8/%llu%s\", \"metric\": \"bw_GBps\", "
         "\"value\": %.1f, \"spread\": [%.1f, %.1f], \"runs\": %zu, \"limit\": %.1f, "
-        "\"limit_name\": \"copy_engine\", \"machine\": \"2x NVIDIA H200 NVLink\", \"versions\": {\"cuda\": \"13.0\"}, \"commit\": "
+        "\"limit_name\": \"copy_engine\", \"machine\": \"2x NVIDIA H200 NVLink\", \"versions\": "
+        "{\"cuda\": \"13.0\"}, \"commit\": "
         "\"%s\", \"date\": \"%s\"}\n",
         names[kind], (unsigned long long)bytes, sm, bytes / t[t.size() / 2] / 1e3,
         bytes / t[t.size() - 1] / 1e3, bytes / t[0] / 1e3, t.size(), bytes / engine_us / 1e3,
