@@ -92,6 +92,11 @@ int braid_conn_traffic_class(const struct braid_conn *conn)
     return conn->traffic_class;
 }
 
+void braid_conn_limit_eager(struct braid_conn *conn, uint32_t bytes)
+{
+    conn->eager_bytes = MIN(conn->eager_bytes, bytes);
+}
+
 void braid_lane_init(struct braid_lane *lane, struct braid_conn *conn,
                      const struct braid_transport *ops, unsigned index, unsigned rail)
 {

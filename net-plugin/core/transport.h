@@ -266,6 +266,12 @@ int braid_conn_traffic_class(const struct braid_conn *conn);
 /* The network interfaces that may be used, best first; constant between plugin init and finalize. */
 const struct braid_netif *braid_netifs(int *count_p);
 
+/*
+ * From agree(): messages above `bytes` always wait for their receive to be announced. Both sides must say the same. For a transport whose
+ * small frames have a natural limit, or whose buffers the CPU may not be able to write (0).
+ */
+void braid_conn_limit_eager(struct braid_conn *conn, uint32_t bytes);
+
 /* Initialises core's part of a lane. */
 void braid_lane_init(struct braid_lane *lane, struct braid_conn *conn,
                      const struct braid_transport *ops, unsigned index, unsigned rail);

@@ -261,12 +261,31 @@ static void set_ece(struct verbs_lane *lane)
                    ece.options);
 }
 
+/*
+ * An eager message is one packet: then its record needs no immediate, and a larger one would cost as many packets as the announced way.
+ * Where a buffer may be in GPU memory there are none, because the CPU of the receiver stores them.
+ */
+static uint32_t eager_limit(const struct verbs_conn *conn)
+{
+    uint32_t bytes = BRAID_BODY_MAX;
+
+    for (int i = 0; i < conn->rails; i++)
+        if (conn->ports[i]->rail.gpu)
+            return 0;
+    for (int i = 0; i < BRAID_VERBS_RAILS; i++)
+        if (conn->peer_rails[i].gpu)
+            return 0;
+    for (int i = 0; i < conn->lanes_count; i++)
+        bytes = MIN(bytes, conn->lanes[i]->packet_bytes - braid_ring_record_bytes(0));
+    return bytes;
+}
+
 int verbs_agree(struct braid_conn *core, const void *offer, size_t bytes, char *why,
                 size_t why_bytes)
 {
     struct verbs_conn *conn = braid_conn_tp(core);
     struct verbs_lane *order[BRAID_LANES_MAX];
-    struct parsed peer;
+    struct parsed peer = {0};
     int count, err;
 
     err = parse_offer(offer, bytes, &peer, why, why_bytes);
@@ -285,6 +304,7 @@ int verbs_agree(struct braid_conn *core, const void *offer, size_t bytes, char *
             return err;
         braid_lane_init(&order[i]->base, core, &braid_verbs_transport, (unsigned)i, order[i]->rail);
     }
+    braid_conn_limit_eager(core, eager_limit(conn));
     return 0;
 }
 

@@ -158,6 +158,7 @@ int braid_verbs_port_read(struct braid_verbs_port *port)
     rail->link = attr.link_layer == IBV_LINK_LAYER_ETHERNET ? BRAID_VERBS_LINK_ETHERNET
                                                             : BRAID_VERBS_LINK_IB;
     rail->mtu = (uint8_t)attr.active_mtu;
+    rail->gpu = port->nic->dmabuf == 1 || braid_verbs_peer_memory() != NULL;
     rail->lid = attr.lid;
     port->speed_Mbps = braid_verbs_speed_Mbps(attr.active_speed, attr.active_width);
     rail->speed_Mbps = (uint32_t)port->speed_Mbps;

@@ -42,7 +42,7 @@ struct braid_verbs_rail {
     uint8_t link;  /* enum braid_verbs_link */
     uint8_t mtu;   /* enum ibv_mtu: 1 = 256 bytes .. 5 = 4096 */
     uint8_t gid_count;
-    uint8_t reserved;
+    uint8_t gpu; /* 1: buffers may be in GPU memory */
     uint32_t speed_Mbps;
     uint16_t lid;
     uint16_t pkey;
