@@ -89,7 +89,6 @@ static void clear(uint8_t *p, uint32_t bytes)
 void braid_ring_consume(struct braid_ring_rx *rx, const struct braid_ring_record *record)
 {
     clear(rx->memory + rx->at, record->bytes);
-    /* Zeroes must be there before the peer hears of the room: the credit travels by the NIC, which reads it later. */
-    __atomic_thread_fence(__ATOMIC_RELEASE);
+    /* The peer hears of the room by a work request, and posting one orders it behind these stores. */
     rx->consumed += advance(&rx->at, record->bytes);
 }
