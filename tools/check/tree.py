@@ -8,10 +8,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 def files(*suffixes):
     """Tracked and untracked, not ignored files below the root that end in one of the suffixes, sorted."""
-    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
-    if out.returncode == 0:
+    try:
+        out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        out = None
+    if out and out.returncode == 0:
         names = out.stdout.split("\n")
-    else:  # an unpacked archive
+    else:  # an unpacked archive, or no git
         names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and p.relative_to(ROOT).parts[0] != "build"]
     return sorted(n for n in set(names) if n.endswith(suffixes) and (ROOT / n).is_file())
 
