@@ -55,6 +55,14 @@ uint16_t braid_addr_port(const union braid_addr *addr)
     return ntohs(addr->sa.sa_family == AF_INET6 ? addr->v6.sin6_port : addr->v4.sin_port);
 }
 
+void braid_addr_set_port(union braid_addr *addr, uint16_t port)
+{
+    if (addr->sa.sa_family == AF_INET6)
+        addr->v6.sin6_port = htons(port);
+    else
+        addr->v4.sin_port = htons(port);
+}
+
 static int bind_in_range(int fd, union braid_addr *any, uint16_t port_min, uint16_t port_max)
 {
     int err = -EADDRINUSE;

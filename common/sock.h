@@ -25,6 +25,7 @@ int braid_addr_from_bytes(union braid_addr *addr, int family, const void *bytes,
 char *braid_addr_text(const union braid_addr *addr, char *buf, size_t buf_bytes);
 socklen_t braid_addr_len(const union braid_addr *addr);
 uint16_t braid_addr_port(const union braid_addr *addr);
+void braid_addr_set_port(union braid_addr *addr, uint16_t port);
 
 /*
  * A listening socket on every address: dual-stack where IPv6 is there and `family` is AF_UNSPEC or AF_INET6, else IPv4. The port

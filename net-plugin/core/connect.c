@@ -19,6 +19,8 @@
 #include "net-plugin/core/setup.h"
 
 #define RETRY_MIN_NS (20 * BRAID_NS_PER_MS)
+/* How long a further stream may take to come up; the connection does without it. */
+#define STREAM_NS    (15 * BRAID_NS_PER_S)
 #define RETRY_MAX_NS (1000 * BRAID_NS_PER_MS)
 
 enum phase { PHASE_PAUSE, PHASE_CONNECTING, PHASE_HANDSHAKE, PHASE_DONE, PHASE_FAILED };
@@ -41,6 +43,8 @@ struct outgoing {
     struct braid_conn *conn;
     struct offered offered[BRAID_HS_OFFERS];
     union braid_addr addrs[BRAID_HANDLE_ADDRS];
+    union braid_addr source; /* of a further stream */
+    bool has_source;
     unsigned addrs_count, addr;
     uint64_t started_ns, until_ns, attempt_until_ns, pause_ns, next_word_ns;
     char last[320]; /* what went wrong last */
@@ -153,6 +157,11 @@ static void fail_for_good(struct outgoing *out, int error)
     out->error = error;
     if (out->addrs_count > 0)
         braid_addr_text(&out->addrs[out->addr % out->addrs_count], text, sizeof(text));
+    if (out->is_stream) {
+        BRAID_INFO(BRAID_LOG_NET, "no stream %u to %s (%s): %s; the connection does without it",
+                   out->stream, text, out->conn->peer, out->last);
+        return;
+    }
     BRAID_WARN("cannot connect device %d to %s (pid %u there): %s", out->conn->dev, text,
                out->handle.pid, out->last);
 }
@@ -197,6 +206,8 @@ static const union braid_addr *source_for(struct outgoing *out, const union brai
     const struct braid_netif *netifs;
     int count;
 
+    if (out->has_source)
+        return &out->source;
     if (braid_net_device_props(out->conn->dev, &props) != 0 || props.netif == NULL)
         return NULL;
     netifs = braid_netifs(&count);
@@ -500,9 +511,13 @@ static void request_stream(struct braid_conn *conn, unsigned index)
         return;
     out->is_stream = true;
     out->stream = (uint16_t)index;
-    out->handle.port = braid_addr_port(&conn->peer_addr);
+    out->until_ns = out->started_ns + STREAM_NS;
     out->addrs[0] = conn->peer_addr;
     out->addrs_count = 1;
+    if (conn->ops->route(conn, index, &out->source, &out->addrs[0]) == 0) {
+        out->has_source = true;
+        braid_addr_set_port(&out->addrs[0], braid_addr_port(&conn->peer_addr));
+    }
     start_attempt(out);
 }
 

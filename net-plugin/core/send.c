@@ -280,6 +280,30 @@ uint64_t braid_conn_put_bytes(const struct braid_conn *conn)
     return conn->sender ? atomic_load_explicit(&conn->tx->put_bytes, memory_order_relaxed) : 0;
 }
 
+/*
+ * Whether a chunk on this lane, behind what it has queued already, arrives in half the time that the faster lanes need for all that waits:
+ * otherwise it may hold its message up. Lanes whose rate is not known (0) take part.
+ */
+static bool is_fast_enough(const struct braid_conn *conn, const struct braid_lane *lane,
+                           size_t chunk)
+{
+    unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
+    uint64_t mine = atomic_load_explicit(&lane->rate_Bps, memory_order_relaxed), faster = 0;
+    uint64_t ahead = chunk + atomic_load_explicit(&lane->queued_bytes, memory_order_relaxed);
+    uint64_t others = braid_conn_put_bytes(conn);
+
+    if (mine == 0 || !(conn->ops->flags & BRAID_T_STREAM))
+        return true;
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t rate = atomic_load_explicit(&conn->lanes[i]->rate_Bps, memory_order_relaxed);
+        if (rate <= mine + mine / 4)
+            continue;
+        faster += rate;
+        others += atomic_load_explicit(&conn->lanes[i]->queued_bytes, memory_order_relaxed);
+    }
+    return faster == 0 || 2 * (double)ahead * (double)faster <= (double)mine * (double)others;
+}
+
 int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
 {
     struct braid_conn *conn = lane->conn;
@@ -291,9 +315,9 @@ int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
         return -EAGAIN;
     braid_spin_lock(&tx->put_lock);
     send = tx->active;
-    if (send == NULL) {
+    if (send == NULL || !is_fast_enough(conn, lane, (size_t)1 << send->shift)) {
         braid_spin_unlock(&tx->put_lock);
-        return -EAGAIN;
+        return send == NULL ? -EAGAIN : -EBUSY;
     }
     chunk = send->next_chunk++;
     if (send->next_chunk == send->chunks) {

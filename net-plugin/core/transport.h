@@ -129,6 +129,8 @@ struct braid_lane {
     atomic_flag busy; /* the lane's lock; see braid_lane_trylock */
     _Atomic uint64_t rate_Bps; /* T: measured while chunks were waiting; 0: not yet known */
     _Atomic uint64_t
+        queued_bytes; /* T: given to the network and not acknowledged, where rates are measured */
+    _Atomic uint64_t
         put_bytes; /* T: chunk bytes sent and landed, for rates, liveness and counters */
     _Atomic uint64_t landed_bytes; /* T */
     _Atomic uint64_t heard_ns;     /* T: when the peer was last heard, braid_now_ns() */
@@ -182,6 +184,11 @@ struct braid_transport {
      */
     int (*agree)(struct braid_conn *conn, const void *offer, size_t bytes, char *why,
                  size_t why_bytes);
+    /*
+     * Over which addresses (ports 0) stream `index` of the connecting side goes. -EOPNOTSUPP: as stream 0 did.
+     */
+    int (*route)(struct braid_conn *conn, unsigned index, union braid_addr *source,
+                 union braid_addr *peer);
     /*
      * The handshake is complete. `fd` is the TCP stream (non-blocking) of number `index`; the transport owns it from here on, also
      * on error. Brings lanes up with braid_conn_add_lane().
@@ -321,7 +328,8 @@ int braid_conn_landed_part(struct braid_lane *lane, uint32_t sub, uint32_t mask,
                            uint32_t chunks, size_t bytes);
 
 /*
- * The next chunk for this lane, from whichever message is at the head: 0 and *put, or -EAGAIN. Lanes that are free take the next
+ * The next chunk for this lane, from whichever message is at the head: 0 and *put, -EAGAIN when there is none, or -EBUSY when the
+ * lane is so slow that the others had better take it (kick() comes with the next message). Lanes that are free take the next
  * one, so a slow lane never sets the pace. The holder of the lane's lock.
  */
 int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put);
@@ -362,6 +370,8 @@ int braid_no_flush(struct braid_conn *conn, int n, void *const *addrs, struct br
                    void **token_p);
 int braid_no_flush_test(struct braid_conn *conn, void *token);
 void braid_no_kick(struct braid_lane *lane);
+int braid_no_route(struct braid_conn *conn, unsigned index, union braid_addr *source,
+                   union braid_addr *peer);
 int braid_no_put(struct braid_lane *lane, const struct braid_put *put);
 int braid_no_push(struct braid_lane *lane); /* 0: control() sends at once */
 int braid_no_fence(struct braid_lane *lane);

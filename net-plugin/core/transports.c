@@ -56,6 +56,12 @@ int braid_no_flush_test(struct braid_conn *conn, void *token)
     return 1;
 }
 
+int braid_no_route(struct braid_conn *conn, unsigned index, union braid_addr *source,
+                   union braid_addr *peer)
+{
+    return -EOPNOTSUPP;
+}
+
 void braid_no_kick(struct braid_lane *lane)
 {
 }

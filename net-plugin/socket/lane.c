@@ -1,12 +1,15 @@
 /* One TCP stream as a lane; see lane.h. */
 #include "net-plugin/socket/lane.h"
 
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 #include "net-plugin/core/landing.h"
 #include "net-plugin/core/maint.h"
@@ -14,6 +17,8 @@
 
 /* One system call moves at most this much, so that the lane's lock is not held long. */
 #define CALL_BYTES (512 * 1024)
+/* Shortest stretch that a rate is taken from. */
+#define STRETCH_NS (20 * BRAID_NS_PER_MS)
 /* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
 #define BULK_AHEAD_BYTES 512
 
@@ -66,7 +71,7 @@ static bool takes_bulk(const struct braid_socket_lane *lane)
 
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane)
 {
-    return braid_conn_has_puts(lane->base.conn) && takes_bulk(lane);
+    return !lane->declined && braid_conn_has_puts(lane->base.conn) && takes_bulk(lane);
 }
 
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
@@ -76,6 +81,36 @@ bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
 }
 
 /* -- out ------------------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * The rate at which the peer acknowledges, over stretches in which the kernel always had something to send: only those say something about
+ * the rail. Until the first the rate is unknown, so that the lane takes part and gets to know it.
+ */
+static void measure(struct braid_socket_lane *lane)
+{
+    uint64_t given = atomic_load_explicit(&lane->base.put_bytes, memory_order_relaxed), now, rate,
+             old, acked;
+    int queued = 0;
+
+    if (ioctl(lane->fd, SIOCOUTQ, &queued) != 0)
+        return;
+    atomic_store_explicit(&lane->base.queued_bytes, (uint64_t)queued, memory_order_relaxed);
+    now = braid_now_ns();
+    acked = given - MIN(given, (uint64_t)queued);
+    if (queued == 0 || lane->stretch_ns == 0) {
+        lane->stretch_ns = queued == 0 ? 0 : now;
+        lane->stretch_bytes = acked;
+        return;
+    }
+    if (now - lane->stretch_ns < STRETCH_NS)
+        return;
+    rate = (acked - lane->stretch_bytes) * BRAID_NS_PER_S / (now - lane->stretch_ns);
+    old = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed);
+    atomic_store_explicit(&lane->base.rate_Bps, old == 0 ? rate : (3 * old + rate) / 4,
+                          memory_order_relaxed);
+    lane->stretch_ns = now;
+    lane->stretch_bytes = acked;
+}
 
 /* What sendmsg has taken: first of tx, then of the payload. */
 static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
@@ -178,9 +213,16 @@ int braid_socket_push(struct braid_lane *base)
 static bool fetch_put(struct braid_socket_lane *lane)
 {
     struct braid_rec rec = {.type = BRAID_REC_CHUNK, .lane = lane->base.index};
+    int err;
 
-    if (lane->tx_have + sizeof(rec) > sizeof(lane->tx) || !takes_bulk(lane) ||
-        braid_conn_next_put(&lane->base, &lane->put) != 0)
+    if (!braid_conn_has_puts(lane->base.conn) || !takes_bulk(lane) ||
+        lane->tx_have + sizeof(rec) > sizeof(lane->tx))
+        return false;
+    if (lane->measured)
+        measure(lane);
+    err = braid_conn_next_put(&lane->base, &lane->put);
+    lane->declined = err == -EBUSY;
+    if (err != 0)
         return false;
     rec.shift = (uint8_t)lane->put.shift;
     rec.seq = lane->base.epoch;

@@ -4,6 +4,7 @@
  */
 #include "net-plugin/socket/socket.h"
 
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,19 +17,30 @@
 #include "net-plugin/core/net.h"
 #include "net-plugin/socket/io.h"
 #include "net-plugin/socket/lane.h"
+#include "net-plugin/socket/rails.h"
+
+#define UNSENT_BYTES (256 * 1024)
 
 struct braid_socket_plan braid_socket_plan;
 
-/* What each side tells the other in the handshake. */
-struct socket_offer {
-    uint32_t streams; /* for bulk, besides stream 0, that this side is ready to have */
-    uint32_t reserved;
+/* A device: one interface, or all of them as its rails (BRAID_SOCKET_RAILS). */
+struct socket_device {
+    char name[64];
+    int netifs[BRAID_SOCKET_RAILS];
+    int count;
+    int speed_Mbps;
 };
+
+static struct socket_device devices[BRAID_NETIF_MAX];
+static int devices_count;
 
 /* A connection's state here. */
 struct socket_conn {
     int dev;
     unsigned streams; /* agreed, besides stream 0 */
+    struct braid_socket_offer ours;
+    struct braid_socket_route routes[BRAID_SOCKET_RAILS];
+    int routes_count;
     struct braid_socket_lane *lanes;
 };
 
@@ -63,42 +75,56 @@ static void make_plan(void)
                braid_socket_plan.threads, braid_socket_plan.streams, cpus);
 }
 
+static void add_rail(struct socket_device *device, const struct braid_netif *netif, int index)
+{
+    size_t at = strlen(device->name);
+
+    snprintf(device->name + at, sizeof(device->name) - at, "%s%s", at > 0 ? "+" : "", netif->name);
+    device->netifs[device->count++] = index;
+    device->speed_Mbps += netif->speed_Mbps;
+}
+
 static int socket_init(void)
 {
+    bool joined = braid_param_bool(BRAID_P_SOCKET_RAILS);
     int count;
+    const struct braid_netif *netifs = braid_netifs(&count);
 
     make_plan();
-    braid_netifs(&count);
+    memset(devices, 0, sizeof(devices));
+    devices_count = 0;
     for (int i = 0; i < count; i++) {
-        const struct braid_netif *netif = &braid_netifs(&count)[i];
+        struct socket_device *device = &devices[joined ? 0 : i];
         char text[BRAID_ADDR_TEXT];
-        BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "socket device %d: %s, %s, %d Mbit/s", i,
-                   netif->name, braid_addr_text(&netif->addrs[0], text, sizeof(text)),
-                   netif->speed_Mbps);
+        if (device->count == BRAID_SOCKET_RAILS)
+            break;
+        add_rail(device, &netifs[i], i);
+        devices_count = joined ? 1 : i + 1;
+        BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "socket device %d: %s, %s, %d Mbit/s",
+                   joined ? 0 : i, netifs[i].name,
+                   braid_addr_text(&netifs[i].addrs[0], text, sizeof(text)), netifs[i].speed_Mbps);
     }
     return 0;
 }
 
 static int socket_device_count(void)
 {
-    int count;
-
-    braid_netifs(&count);
-    return count;
+    return devices_count;
 }
 
 static int socket_device_props(int dev, struct braid_device_props *props)
 {
     int count;
-    const struct braid_netif *netif = &braid_netifs(&count)[dev];
+    const struct socket_device *device = &devices[dev];
+    const struct braid_netif *first = &braid_netifs(&count)[device->netifs[0]];
 
     *props = (struct braid_device_props){
-        .name = netif->name,
-        .pci_path = netif->pci_path[0] != '\0' ? netif->pci_path : NULL,
-        .netif = netif->name,
+        .name = device->name,
+        .pci_path = first->pci_path[0] != '\0' ? first->pci_path : NULL,
+        .netif = first->name,
         .guid = (uint64_t)dev,
         .ptr_support = BRAID_PTR_HOST,
-        .speed_Mbps = netif->speed_Mbps,
+        .speed_Mbps = device->speed_Mbps,
         .port = 0,
         .max_comms = 65536,
         .max_recvs = 8,
@@ -116,41 +142,69 @@ static int socket_device_props(int dev, struct braid_device_props *props)
 static int socket_offer(struct braid_conn *conn, int dev, void *offer, size_t cap)
 {
     struct socket_conn *sc = calloc(1, sizeof(*sc));
-    struct socket_offer mine = {.streams = braid_socket_plan.streams};
 
     if (sc == NULL)
         return -ENOMEM;
     sc->dev = dev;
+    sc->ours.streams = braid_socket_plan.streams;
+    braid_rails_offer(devices[dev].netifs, devices[dev].count, &sc->ours);
     braid_conn_set_tp(conn, sc);
-    memcpy(offer, &mine, sizeof(mine));
-    return sizeof(mine);
+    memcpy(offer, &sc->ours, sizeof(sc->ours));
+    return sizeof(sc->ours);
 }
 
 static int socket_agree(struct braid_conn *conn, const void *offer, size_t bytes, char *why,
                         size_t why_bytes)
 {
     struct socket_conn *sc = braid_conn_tp(conn);
-    struct socket_offer theirs;
+    struct braid_socket_offer theirs;
 
-    if (bytes < sizeof(struct socket_offer)) {
+    if (bytes < sizeof(struct braid_socket_offer)) {
         snprintf(why, why_bytes, "malformed offer of the socket transport (%zu bytes)", bytes);
         return -EPROTO;
     }
     memcpy(&theirs, offer, sizeof(theirs));
-    sc->streams = MIN(MIN(theirs.streams, braid_socket_plan.streams), BRAID_LANES_MAX - 1u);
+    sc->routes_count = braid_rails_pair(&sc->ours, &theirs, sc->routes);
+    sc->streams = MIN(theirs.streams, braid_socket_plan.streams);
+    if (sc->routes_count > 1) /* a stream for each rail, and as many on each */
+        sc->streams = MAX(sc->streams, 1u) + (unsigned)sc->routes_count - 1;
+    sc->streams = MIN(sc->streams, BRAID_LANES_MAX - 1u);
+    return 0;
+}
+
+static unsigned rail_of(const struct socket_conn *sc, unsigned index)
+{
+    return index == 0 || sc->routes_count == 0 ? 0 : (index - 1) % (unsigned)sc->routes_count;
+}
+
+/* From which address of ours to which of the peer's stream `index` goes. */
+static int socket_route(struct braid_conn *conn, unsigned index, union braid_addr *source,
+                        union braid_addr *peer)
+{
+    struct socket_conn *sc = braid_conn_tp(conn);
+    const struct braid_socket_route *route;
+
+    if (sc->routes_count == 0)
+        return -EOPNOTSUPP;
+    route = &sc->routes[rail_of(sc, index)];
+    *source = route->source;
+    *peer = route->peer;
     return 0;
 }
 
 static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
 {
     struct socket_conn *sc = braid_conn_tp(conn);
-    struct braid_socket_lane *lane = braid_socket_lane_new(conn, fd, index, 0);
+    struct braid_socket_lane *lane = braid_socket_lane_new(conn, fd, index, rail_of(sc, index));
     int err;
 
     if (lane == NULL) {
         close(fd);
         return -ENOMEM;
     }
+    lane->measured = sc->routes_count > 1 && index > 0;
+    if (lane->measured) /* what waits in the kernel cannot go another way any more */
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_BYTES}, sizeof(int));
     lane->next = sc->lanes;
     sc->lanes = lane;
     err = braid_conn_add_lane(conn, &lane->base);
@@ -178,9 +232,8 @@ static void socket_detach(struct braid_conn *conn)
 static void socket_describe(struct braid_conn *conn, char *buf, size_t buf_bytes)
 {
     struct socket_conn *sc = braid_conn_tp(conn);
-    int count;
 
-    snprintf(buf, buf_bytes, "TCP over %s", braid_netifs(&count)[sc->dev].name);
+    snprintf(buf, buf_bytes, "TCP over %s", devices[sc->dev].name);
 }
 
 /* -- memory ------------------------------------------------------------------------------------------------------------------------ */
@@ -222,6 +275,7 @@ const struct braid_transport braid_socket_transport = {
     .device_fuse = braid_no_device_fuse,
     .offer = socket_offer,
     .agree = socket_agree,
+    .route = socket_route,
     .attach = socket_attach,
     .detach = socket_detach,
     .describe = socket_describe,

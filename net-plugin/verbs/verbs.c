@@ -51,6 +51,7 @@ const struct braid_transport braid_verbs_transport = {
     .device_fuse = braid_verbs_dev_fuse,
     .offer = verbs_offer,
     .agree = verbs_agree,
+    .route = braid_no_route,
     .attach = verbs_attach,
     .detach = verbs_detach,
     .describe = verbs_describe,

@@ -4,6 +4,7 @@
 #   ipv4, ipv6    traffic over that family alone
 #   shaped        200 Mbit/s in each direction
 #   lossy         one packet in a hundred is lost
+#   rails         two cables of 400 Mbit/s, one device over both: each carries its part
 #   unplugged     the cable is cut in the middle of a transfer: both sides report within their own bound
 set -u
 play=$1 plugin=$2 case=$3
@@ -31,7 +32,23 @@ discipline() { # for both ends
     tc -n "$ns" qdisc add dev bn0 root "$@" 2>/dev/null || skip "this kernel has no $1 queue"
   done
 }
+rails() {
+  ip link add bn1 netns "$a" type veth peer name bn1 netns "$b"
+  for end in "$a:1" "$b:2"; do
+    ip -n "${end%:*}" link set bn1 up
+    ip -n "${end%:*}" addr add "10.78.0.${end#*:}/24" dev bn1
+    for cable in bn0 bn1; do
+      tc -n "${end%:*}" qdisc add dev $cable root tbf rate 400mbit burst 256kb latency 100ms 2>/dev/null || skip "this kernel has no tbf queue"
+    done
+  done
+  BRAID_SOCKET_RAILS=1 traffic ring,alltoall --ranks 2 --max-bytes 4M --iterations 2 || return 1
+  first=$(ip netns exec "$a" cat /sys/class/net/bn0/statistics/tx_bytes)
+  second=$(ip netns exec "$a" cat /sys/class/net/bn1/statistics/tx_bytes)
+  echo "bytes sent: $first over bn0, $second over bn1"
+  [ $((second * 4)) -gt "$first" ] && [ $((first * 4)) -gt "$second" ]
+}
 case $case in
+  rails) rails ;;
   ipv4 | ipv6) traffic ring,group,poll-ll,killed --ranks 2 ;;
   shaped) discipline tbf rate 200mbit burst 64kb latency 50ms && traffic ring,lagging --ranks 2 --max-bytes 256K ;;
   lossy) discipline netem loss 1% delay 200us && traffic ring,alltoall,poll-ll128 --ranks 2 --max-bytes 128K ;;

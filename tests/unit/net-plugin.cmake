@@ -1,3 +1,3 @@
-foreach(name core/handshake core/match core/landing)
+foreach(name core/handshake core/match core/landing socket/rails)
   braid_unit_test(net-plugin/${name} LINKS braid_net_core braid_common)
 endforeach()
