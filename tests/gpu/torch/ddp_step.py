@@ -16,8 +16,8 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import two_nodes  # noqa: E402
 
-ROUNDS = int(os.environ.get("ROUNDS", "5"))
-STEPS, BATCH = 5, 8
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+STEPS, BATCH = 3, 8
 
 
 state = {}  # a rank's model, optimizer and data, made by its first call
@@ -29,7 +29,8 @@ def prepare(rank, device):
     import gpt
 
     torch.manual_seed(7)
-    model = gpt.GPT(gpt.GPT_125M).to(device)
+    with device:
+        model = gpt.GPT(gpt.GPT_125M)
     model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[device.index], gradient_as_bucket_view=True)
     state.update(model=model, optimizer=torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True),
                  data=gpt.batch(gpt.GPT_125M, BATCH, 0, rank, device))
@@ -69,15 +70,18 @@ def main():
     times = {variant: [] for variant in variants}
     teams = {v: two_nodes.Team(v, f"{logs}/{v.replace('/', '-')}") for v in variants if v != "compute_only"}
     for team in teams.values():
-        team.call(prepare)
+        team.start(prepare)
+    for team in teams.values():
+        team.finish()
+    print(f"{len(teams)} teams of two ranks are ready", flush=True)
     for round_number in range(ROUNDS):
         random.Random(round_number).shuffle(variants)
         for variant in variants:
             team = teams["socket" if variant == "compute_only" else variant]
             ranks = team.call(step_times, variant != "compute_only")
+            print(f"round {round_number + 1} of {ROUNDS}: {variant}", flush=True)
             times[variant].append(statistics.median(max(pair) for pair in zip(*ranks)) * 1e6)
-    for team in teams.values():
-        team.close()
+    two_nodes.close(teams.values())
     median = {variant: statistics.median(values) for variant, values in times.items()}
     best = min((v for v in variants if v.startswith("socket")), key=median.get)
     compute = median["compute_only"]

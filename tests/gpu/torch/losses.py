@@ -59,8 +59,7 @@ def main():
         wrong += equal != STEPS or not last < first
         rows += [{"bench": "torch_losses", "case": f"{wrapper}/braid", "metric": metric, "value": value, "runs": 1,
                   **two_nodes.row_base()} for metric, value in (("equal_count", equal), ("steps_count", STEPS))]
-    for team in teams:
-        team.close()
+    two_nodes.close(teams)
     if out:
         pathlib.Path(out, "torch_losses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return 1 if wrong else 0

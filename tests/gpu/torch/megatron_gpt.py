@@ -113,8 +113,7 @@ def main():
             except (RuntimeError, OSError) as error:
                 print(f"FAILED: megatron {case}: {error}", flush=True)
                 wrong += 1
-    for team in sum(all_teams, []):
-        team.close()
+    two_nodes.close(sum(all_teams, []))
     if os.environ.get("OUT"):
         pathlib.Path(os.environ["OUT"], "megatron.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return 1 if wrong else 0

@@ -46,6 +46,7 @@ def _rank_main(rank, transport, port, log, pipe):
         env["NCCL_HOSTID"] = f"node{rank}"
     os.environ.update(env, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE="2",
                       CUBLAS_WORKSPACE_CONFIG=":4096:8")
+    torch.set_num_threads(2)
     device = torch.device("cuda", rank % torch.cuda.device_count())
     torch.cuda.set_device(device)
     dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=120), device_id=device)
@@ -59,7 +60,7 @@ def _rank_main(rank, transport, port, log, pipe):
 
 
 class Team:
-    """Two ranks over one transport that stay until close(); between calls they sleep, so that several teams can take turns.
+    """Two ranks over one transport that stay until close(teams); between calls they sleep, so that several teams can take turns.
 
     call(function, *arguments) returns [result of rank 0, result of rank 1] of function(rank, device, *arguments). Every wait is
     bounded; a rank that fails or is late ends the team with a RuntimeError that names it.
@@ -90,7 +91,8 @@ class Team:
                 raise RuntimeError(f"{self.transport}: rank {rank} {'is late' if late else 'failed'}, NCCL's log is {self.log}.*") from None
         return results
 
-    def call(self, function, *arguments, timeout_s=200):
+    def start(self, function, *arguments, timeout_s=200):
+        """The first half of call, so that several teams can work at the same time; finish() is the second."""
         if not self.checked:
             self._collect(timeout_s)
             network, wanted = used_network(self.log), "Braid" if self.transport == "braid" else "Socket"
@@ -100,21 +102,32 @@ class Team:
             self.checked = True
         for pipe in self.pipes:
             pipe.send((function, arguments))
+
+    def finish(self, timeout_s=200):
         return self._collect(timeout_s)
+
+    def call(self, function, *arguments, timeout_s=200):
+        self.start(function, *arguments, timeout_s=timeout_s)
+        return self.finish(timeout_s)
 
     def kill(self):
         for process in self.ranks:
             process.kill()
 
-    def close(self):
-        try:
-            for pipe in self.pipes:
+
+def close(teams):
+    """Ends teams; ranks that are not gone after 10 s are killed (destroying process groups can wait for a peer that is gone)."""
+    for team in teams:
+        for pipe in team.pipes:
+            try:
                 pipe.send(None)
-        except OSError:
-            pass
-        for process in self.ranks:
-            process.join(20)
-        self.kill()
+            except OSError:
+                pass
+    deadline = time.monotonic() + 10
+    for team in teams:
+        for process in team.ranks:
+            process.join(max(0, deadline - time.monotonic()))
+        team.kill()
 
 
 def free_port():
