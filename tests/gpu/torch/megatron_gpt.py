@@ -91,7 +91,7 @@ def compare(case, tensor_parallel, teams):
     base = {"runs": 1, **two_nodes.row_base()}
     return [{"bench": "torch_losses", "case": f"megatron-{case}/{braid}", "metric": "equal_count", "value": equal, **base},
             {"bench": "torch_losses", "case": f"megatron-{case}/{braid}", "metric": "steps_count", "value": STEPS, **base},
-            {"bench": "ddp_step", "case": f"megatron-{case}/{braid}", "metric": "time_us", "value": step[braid],
+            {"bench": "ddp_step", "case": f"megatron-{case}/{braid}", "metric": "time_us", "value": step[braid], "note": "one run each, not interleaved",
              "peers": {"nccl_default": step[plain]}, **base, "runs": STEPS - WARM_UP}]
 
 
