@@ -282,7 +282,7 @@ static uint32_t make_words(struct braid_conn_receiver *rx, bool addresses)
             .tag = sub->tag,
             .addr = addresses ? (uint64_t)(uintptr_t)sub->data : 0,
             .capacity = used ? 1 : sub->capacity,
-            .mr = addresses && sub->mr != NULL ? sub->mr->id : 0,
+            .mr = addresses && !used && sub->mr != NULL ? sub->mr->id : 0, /* else it may be gone */
             .flags = used                              ? BRAID_RECV_USED
                      : sub->polled != BRAID_NOT_POLLED ? BRAID_RECV_POLLED
                                                        : 0,
