@@ -48,13 +48,13 @@ ncclResult_t braid_abi_test(void *request, int *done, int *sizes);
 ncclResult_t braid_abi_close(void *comm);
 ncclResult_t braid_abi_close_listen(void *listen_comm);
 
-/* The fields of a version's properties that v6 has already. */
+/* The fields of a version's properties that v6 has already. Before v9 NCCL does not tell which receives a GPU polls. */
 #define BRAID_ABI_FILL_V6(out, in)                                                                 \
     do {                                                                                           \
         (out)->name = (char *)(uintptr_t)(in)->name;                                               \
         (out)->pciPath = (char *)(uintptr_t)(in)->pci_path;                                        \
         (out)->guid = (in)->guid;                                                                  \
-        (out)->ptrSupport = (in)->ptr_support;                                                     \
+        (out)->ptrSupport = (in)->staged ? BRAID_PTR_HOST : (in)->ptr_support;                     \
         (out)->speed = (in)->speed_Mbps;                                                           \
         (out)->port = (in)->port;                                                                  \
         (out)->latency = (in)->latency_us;                                                         \
@@ -76,6 +76,7 @@ ncclResult_t braid_abi_close_listen(void *listen_comm);
         BRAID_ABI_FILL_V7(out, in);                                                                \
         (out)->regIsGlobal = (in)->reg_is_global;                                                  \
         (out)->forceFlush = (in)->force_flush;                                                     \
+        (out)->ptrSupport = (in)->ptr_support;                                                     \
         (out)->vProps.ndevs = MIN((in)->ndevs, (int)ARRAY_SIZE((out)->vProps.devs));               \
         for (int i_ = 0; i_ < (out)->vProps.ndevs; i_++)                                           \
             (out)->vProps.devs[i_] = (in)->devs[i_];                                               \

@@ -425,6 +425,8 @@ static struct outgoing *start_outgoing(int dev, int traffic_class,
         braid_conn_free(conn);
         return NULL;
     }
+    if (braid_plugin_takes_gpu_memory(dev))
+        braid_conn_limit_eager(conn, 0);
     out->handle = *handle;
     take_addresses(out);
     if (out->addrs_count == 0) {

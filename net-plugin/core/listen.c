@@ -126,6 +126,8 @@ static enum braid_hs_action on_choose_new(struct incoming *in)
         in->conn = braid_conn_new(false, listen->dev, -1);
     if (in->conn == NULL)
         return braid_hs_reject(&in->hs, -ENOMEM, "out of memory");
+    if (braid_plugin_takes_gpu_memory(listen->dev))
+        braid_conn_limit_eager(in->conn, 0);
     braid_setup_name_peer(in->conn, &in->hs, &in->peer);
     err = braid_setup_choose(in->conn, &in->hs, &in->offer_at, why, sizeof(why));
     if (err == -EAGAIN) {

@@ -43,6 +43,7 @@ int braid_net_reg_mr(struct braid_conn *conn, void *addr, size_t bytes, int type
     mr->addr = addr;
     mr->bytes = bytes;
     mr->dmabuf_fd = dmabuf_fd;
+    mr->conn = conn;
     mr->dmabuf_offset = dmabuf_offset;
     err = conn->ops->mr_reg(mr);
     if (err != 0) {
@@ -50,6 +51,7 @@ int braid_net_reg_mr(struct braid_conn *conn, void *addr, size_t bytes, int type
         return err;
     }
     mr->dmabuf_fd = -1;
+    mr->conn = NULL;
     *mr_p = mr;
     return 0;
 }
@@ -110,6 +112,21 @@ int braid_net_isend(struct braid_conn *conn, const void *data, size_t bytes, int
     return err == -EAGAIN ? 0 : err;
 }
 
+/* LL128 in GPU memory needs stores in order, which only a NIC that writes there itself gives. */
+static int refuse_polled(struct braid_conn *conn, int n, struct braid_mr *const *mrs)
+{
+    for (int i = 0; i < n && mrs != NULL; i++) {
+        if (mrs[i] == NULL || mrs[i]->type != BRAID_PTR_CUDA)
+            continue;
+        BRAID_WARN("NCCL wants to poll GPU memory while data from %s lands there, which transport "
+                   "%s fills by copy engine, in no order: set NCCL_PROTO=^LL128 or "
+                   "BRAID_SOCKET_CUDA=0",
+                   conn->peer, conn->ops->name);
+        return -EOPNOTSUPP;
+    }
+    return 0;
+}
+
 int braid_net_irecv(struct braid_conn *conn, int n, void *const *data, const size_t *sizes,
                     const int *tags, struct braid_mr *const *mrs, enum braid_polled polled,
                     struct braid_request **request_p)
@@ -123,6 +140,9 @@ int braid_net_irecv(struct braid_conn *conn, int n, void *const *data, const siz
         BRAID_WARN("receive of %d buffers: 1 to %d are possible", n, BRAID_MAX_GROUP);
         return -EINVAL;
     }
+    if (polled == BRAID_POLLED && (conn->ops->flags & BRAID_T_STAGES_GPU) &&
+        refuse_polled(conn, n, mrs) != 0)
+        return -EOPNOTSUPP;
     err = braid_receiver_irecv(conn, n, data, sizes, tags, mrs, polled, request_p);
     return err == -EAGAIN ? 0 : err;
 }

@@ -223,6 +223,12 @@ int braid_net_device_props(int dev, struct braid_device_props *props)
     return 0;
 }
 
+bool braid_plugin_takes_gpu_memory(int dev)
+{
+    return dev >= 0 && dev < plugin.devices_count &&
+           (plugin.devices[dev].ptr_support & BRAID_PTR_CUDA) != 0;
+}
+
 void braid_plugin_identity(int dev, struct braid_hs_identity *self)
 {
     struct braid_wire_tuner_id tuner;

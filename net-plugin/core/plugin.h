@@ -16,6 +16,11 @@ const struct braid_transport *braid_plugin_transport(int dev, unsigned i, int *t
 /* The active transport with this wire id, NULL if it is not active. */
 const struct braid_transport *braid_plugin_transport_by_id(int dev, uint32_t id, int *tdev_p);
 
+/*
+ * Whether NCCL may register GPU memory on connections of this device. They have no eager messages: the CPU copies those at both ends and
+ * cannot reach GPU memory, and a sender does not know what its receive lies in.
+ */
+bool braid_plugin_takes_gpu_memory(int dev);
 /* Identity for handshakes. */
 void braid_plugin_identity(int dev, struct braid_hs_identity *self);
 /* Traffic class of a context, -1 if none. */

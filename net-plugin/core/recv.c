@@ -393,7 +393,8 @@ static int post(struct braid_conn *conn, void *data, size_t capacity, int tag, s
     atomic_store_explicit(&sub->number, (uint64_t)rx->next_sub + 1, memory_order_release);
     rx->next_sub++;
     err = rx->early_head != rx->early_tail ? take_early(conn, sub) : 0;
-    if (sub_state(sub) == BRAID_SUB_POSTED && capacity > conn->eager_bytes)
+    if (sub_state(sub) == BRAID_SUB_POSTED &&
+        (capacity > conn->eager_bytes || conn->eager_bytes == 0))
         rx->announce = true;
     return err;
 }

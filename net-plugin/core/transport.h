@@ -56,9 +56,11 @@ struct braid_device_props {
     int ptr_support;      /* BRAID_PTR_* that mr_reg accepts */
     bool reg_is_global;   /* a registration made on one connection is good for all of the device */
     bool force_flush;     /* NCCL must flush after every receive into GPU memory */
-    int speed_Mbps;       /* one direction */
-    int port;             /* from 1 */
-    float latency_us;     /* one way; 0: unknown */
+    bool
+        staged; /* GPU memory is reached by copy engines, which promise a kernel that polls it no order */
+    int speed_Mbps;   /* one direction */
+    int port;         /* from 1 */
+    float latency_us; /* one way; 0: unknown */
     int max_comms;
     int max_recvs;         /* widest grouped receive, 1 to 8 */
     size_t max_p2p_bytes;  /* largest message; core refuses larger ones */
@@ -74,9 +76,10 @@ struct braid_device_props {
  */
 struct braid_mr {
     uint32_t id;
-    int type;      /* one of BRAID_PTR_* */
-    int dev;       /* device it was made on */
-    int dmabuf_fd; /* -1 if none; only valid during mr_reg */
+    int type;                /* one of BRAID_PTR_* */
+    int dev;                 /* device it was made on */
+    int dmabuf_fd;           /* -1 if none; only valid during mr_reg */
+    struct braid_conn *conn; /* that it is made on; only valid during mr_reg */
     uint64_t dmabuf_offset;
     void *addr;
     size_t bytes;
@@ -146,6 +149,8 @@ enum {
     BRAID_T_PUT_STARTS =
         1
         << 3, /* a chunk says how many its message has, so no START is sent: put() sends the first one */
+    BRAID_T_STAGES_GPU =
+        1 << 4, /* GPU memory is filled by copy engines: not while a kernel polls it */
 };
 
 struct braid_transport {

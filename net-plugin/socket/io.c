@@ -195,12 +195,13 @@ static struct braid_io_thread *choose_thread(void)
 
 void braid_io_arm(struct braid_socket_lane *lane)
 {
-    struct braid_io_thread *thread = lane->io_thread;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT};
+    struct braid_io_thread *thread;
 
     if (atomic_load_explicit(&lane->io_armed, memory_order_relaxed) || lane->fd < 0 ||
         atomic_exchange(&lane->io_armed, true))
         return;
+    thread = lane->io_thread; /* ours alone from here on, until the event */
     if (thread == NULL) {
         thread = choose_thread();
         if (thread == NULL) {
@@ -215,9 +216,10 @@ void braid_io_arm(struct braid_socket_lane *lane)
         pthread_mutex_unlock(&thread->run);
     }
     event.data.u64 = lane->io_id;
-    if (epoll_ctl(thread->epoll, lane->io_in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd,
-                  &event) == 0)
-        lane->io_in_epoll = true;
+    /* Set before: the event may have been dealt with, and the lane be armed again by another thread, before the call returns. */
+    epoll_ctl(thread->epoll,
+              atomic_exchange(&lane->io_in_epoll, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd,
+              &event);
 }
 
 static void leave_thread(struct braid_socket_lane *lane)

@@ -45,6 +45,8 @@ void braid_socket_lane_free(struct braid_socket_lane *lane)
 {
     struct braid_rec bye = {.type = BRAID_REC_BYE, .lane = lane->base.index, .seq = 0};
 
+    if (lane->stage != NULL)
+        braid_stage_drain(lane->stage);
     if (lane->fd >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP && !lane->put_active &&
         lane->tx_have + sizeof(bye) <= sizeof(lane->tx)) {
         memcpy(lane->tx + lane->tx_have, &bye, sizeof(bye));
@@ -77,6 +79,7 @@ bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane)
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
 {
     return lane->put_active || lane->landing_active || lane->tx_sent != lane->tx_have ||
+           (lane->stage != NULL && braid_stage_is_busy(lane->stage)) ||
            braid_socket_lane_wants_puts(lane);
 }
 
@@ -122,10 +125,23 @@ static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
     if (lane->tx_sent == lane->tx_have)
         lane->tx_sent = lane->tx_have = 0;
     lane->put_sent += bytes;
+    if (lane->put_active && lane->put_staged)
+        braid_stage_sent(lane->stage, bytes);
     if (lane->put_active && lane->put_sent == lane->put.bytes && lane->tx_have == 0) {
         lane->put_active = false;
         braid_conn_put_done(&lane->base, &lane->put, 0);
     }
+}
+
+/* Where the payload's next bytes lie; none while the GPU still copies them. 0 or a negative errno. */
+static int payload(struct braid_socket_lane *lane, size_t most, struct iovec *iov)
+{
+    const void *src = (const uint8_t *)lane->put.src + lane->put_sent;
+    size_t bytes = lane->put.bytes - lane->put_sent;
+    int err = lane->put_staged ? braid_stage_source(lane->stage, &lane->put, &src, &bytes) : 0;
+
+    *iov = (struct iovec){(void *)(uintptr_t)src, MIN(bytes, most)};
+    return err;
 }
 
 /* One sendmsg. Bytes sent, 0 when the socket takes nothing now, or a negative errno. */
@@ -134,13 +150,20 @@ static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
     struct iovec iov[2];
     struct msghdr msg = {.msg_iov = iov};
     ssize_t sent;
+    int err;
 
     if (lane->tx_sent != lane->tx_have)
         iov[msg.msg_iovlen++] =
             (struct iovec){lane->tx + lane->tx_sent, lane->tx_have - lane->tx_sent};
-    if (lane->put_active)
-        iov[msg.msg_iovlen++] = (struct iovec){(uint8_t *)(uintptr_t)lane->put.src + lane->put_sent,
-                                               MIN(lane->put.bytes - lane->put_sent, most)};
+    if (lane->put_active) {
+        err = payload(lane, most, &iov[msg.msg_iovlen]);
+        if (err != 0)
+            return lane_failed(lane, err, "copy from the GPU");
+        msg.msg_iovlen += iov[msg.msg_iovlen].iov_len > 0;
+    }
+    lane->blocked = false;
+    if (msg.msg_iovlen == 0)
+        return 0; /* the GPU is not ready */
     do {
         sent = lane->put_active
                    ? sendmsg(lane->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT)
@@ -232,6 +255,11 @@ static bool fetch_put(struct braid_socket_lane *lane)
     append(lane, &rec, NULL, 0);
     lane->put_active = true;
     lane->put_sent = 0;
+    lane->put_staged = lane->put.src_mr != NULL && lane->put.src_mr->type == BRAID_PTR_CUDA;
+    if (lane->put_staged) {
+        lane->stage = braid_socket_stage(lane->base.conn, lane->base.index);
+        braid_stage_begin_put(lane->stage);
+    }
     return true;
 }
 
@@ -256,8 +284,30 @@ static ssize_t progress_tx(struct braid_socket_lane *lane, size_t budget)
 static int landing_done(struct braid_socket_lane *lane)
 {
     lane->landing_active = false;
+    if (lane->landing_staged)
+        return 0; /* braid_stage_reap() reports it */
     atomic_fetch_add_explicit(&lane->base.landed_bytes, lane->landing.bytes, memory_order_relaxed);
     return braid_conn_landed(&lane->base, lane->landing.sub, lane->landing.chunk);
+}
+
+/* Hands what rx holds of the current chunk to the GPU, as far as there are pieces. */
+static int stage_from_rx(struct braid_socket_lane *lane)
+{
+    size_t bytes = 1;
+    int err = 0;
+
+    while (err == 0 && bytes > 0 && lane->landed < lane->landing.bytes) {
+        void *dst;
+        bytes = MIN(lane->landing.bytes - lane->landed, lane->rx_have - lane->rx_used);
+        bytes = braid_stage_room(lane->stage, bytes, &dst);
+        if (bytes == 0)
+            break;
+        memcpy(dst, lane->rx + lane->rx_used, bytes);
+        lane->rx_used += bytes;
+        lane->landed += bytes;
+        err = braid_stage_filled(lane->stage, &lane->landing, lane->landed, bytes);
+    }
+    return err == 0 && lane->landed == lane->landing.bytes ? landing_done(lane) : err;
 }
 
 /* Lands what rx holds of the current chunk. A polled buffer gets whole words only, until the last. */
@@ -267,6 +317,8 @@ static int land_from_rx(struct braid_socket_lane *lane)
     size_t bytes = MIN(rest, lane->rx_have - lane->rx_used);
     uint8_t *dst = (uint8_t *)lane->landing.dst + lane->landed;
 
+    if (lane->landing_staged)
+        return stage_from_rx(lane);
     if (lane->landing.polled) {
         if (bytes < rest)
             bytes -= MIN(bytes, (uintptr_t)(dst + bytes) & 7);
@@ -298,6 +350,9 @@ static int take_record(struct braid_socket_lane *lane)
             return err;
         lane->rx_used += sizeof(rec);
         lane->landing_active = true;
+        lane->landing_staged = lane->landing.mr != NULL && lane->landing.mr->type == BRAID_PTR_CUDA;
+        if (lane->landing_staged)
+            lane->stage = braid_socket_stage(lane->base.conn, lane->base.index);
         lane->landed = 0;
         lane->bulk = true;
         return 1;
@@ -343,18 +398,26 @@ int braid_socket_parse(struct braid_socket_lane *lane)
 static ssize_t receive_some(struct braid_socket_lane *lane, size_t most, bool *drained)
 {
     size_t ahead = sizeof(lane->rx) - lane->rx_have, into_place = 0;
+    void *place = (uint8_t *)lane->landing.dst + lane->landed;
     struct iovec iov[2];
     ssize_t got;
+    int err = 0;
 
     if (lane->bulk)
         ahead = MIN(ahead, BULK_AHEAD_BYTES);
-    if (lane->landing_active && lane->landing.polled)
+    if (lane->landing_active && lane->landing_staged) {
+        if (lane->rx_have == 0)
+            into_place = MIN(
+                braid_stage_room(lane->stage, lane->landing.bytes - lane->landed, &place), most);
+        if (into_place == 0)
+            return 0; /* all pieces are on their way to the GPU */
+    } else if (lane->landing_active && lane->landing.polled)
         ahead = sizeof(lane->rx) - lane->rx_have;
     else if (lane->landing_active)
         into_place = MIN(lane->landing.bytes - lane->landed, most);
     if (lane->landed + into_place < lane->landing.bytes && into_place > 0)
         ahead = 0;
-    iov[0] = (struct iovec){(uint8_t *)lane->landing.dst + lane->landed, into_place};
+    iov[0] = (struct iovec){place, into_place};
     iov[1] = (struct iovec){lane->rx + lane->rx_have, ahead};
     do {
         struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
@@ -362,13 +425,20 @@ static ssize_t receive_some(struct braid_socket_lane *lane, size_t most, bool *d
                              : recv(lane->fd, iov[1].iov_base, ahead, MSG_DONTWAIT);
     } while (got < 0 && errno == EINTR);
     *drained = got < (ssize_t)(into_place + ahead);
+    if (got < 0 && errno == EAGAIN)
+        return 0;
+    if (got <= 0 && !lane->put_active && lane->stage != NULL && braid_stage_is_busy(lane->stage))
+        return 0; /* what has come is still on its way to the GPU, and counts */
     if (got < 0)
-        return errno == EAGAIN ? 0 : lane_failed(lane, -errno, "recv");
+        return lane_failed(lane, -errno, "recv");
     if (got == 0)
         return lane_failed(lane, -ECONNRESET, "recv");
     lane->landed += MIN((size_t)got, into_place);
     lane->rx_have += (size_t)got - MIN((size_t)got, into_place);
-    return got;
+    if (into_place > 0 && lane->landing_staged)
+        err = braid_stage_filled(lane->stage, &lane->landing, lane->landed,
+                                 MIN((size_t)got, into_place));
+    return err == 0 ? got : lane_failed(lane, err, "copy to the GPU");
 }
 
 static ssize_t progress_rx(struct braid_socket_lane *lane, size_t budget)
@@ -401,19 +471,40 @@ static bool is_usable(const struct braid_socket_lane *lane)
            atomic_load_explicit(&lane->base.state, memory_order_relaxed) == BRAID_LANE_UP;
 }
 
+/* What the GPU has taken in since the last time. > 0: copies ended, or are under way and will without an event. */
+static int progress_stage(struct braid_socket_lane *lane)
+{
+    int ended, err = 0;
+
+    if (lane->stage == NULL || !braid_stage_is_busy(lane->stage) || lane->put_active)
+        return 0;
+    ended = braid_stage_reap(lane->stage, &lane->base);
+    if (ended < 0)
+        return lane_failed(lane, ended, "copy to the GPU");
+    if (ended > 0 && lane->rx_have > 0)
+        err = braid_socket_parse(lane);
+    return err == 0 ? 1 : lane_failed(lane, err, "a record that breaks the protocol");
+}
+
 int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
 {
     ssize_t sent, got;
+    int staged;
 
     if (!is_usable(lane))
         return 0;
+    staged = progress_stage(lane);
+    if (staged < 0)
+        return staged;
     sent = progress_tx(lane, budget);
     if (sent < 0)
         return (int)sent;
     got = progress_rx(lane, budget);
     if (got < 0)
         return (int)got;
-    return sent > 0 || got > 0;
+    if (lane->put_active && lane->put_staged && !lane->blocked)
+        staged = 1; /* the GPU's copies end without an event */
+    return sent > 0 || got > 0 || staged > 0;
 }
 
 /* Whether what is under way on this lane is an I/O thread's work. */
@@ -454,6 +545,8 @@ int braid_socket_fence(struct braid_lane *base)
     if (lane->fd >= 0)
         shutdown(lane->fd, SHUT_RDWR);
     lane->landing_active = false;
+    if (lane->stage != NULL)
+        braid_stage_drain(lane->stage);
     if (lane->put_active) {
         lane->put_active = false;
         braid_conn_put_done(base, &lane->put, -ECANCELED);

@@ -5,12 +5,14 @@
  * sendmsg. While a payload is under way no control record can follow, so control() says -EAGAIN.
  * In: headers and small bodies are read into `rx`, many records by one system call; the rest of a chunk is read straight into the posted
  * buffer, together with what follows it into `rx`. A buffer that a GPU polls is filled from `rx` by ordered copies (core/landing.h).
+ * Payloads from and into GPU memory go through pinned pieces (stage.h) in place of the user's buffer.
  * Threading: everything here belongs to the holder of the lane's lock, but `io_*`, which belong to io.c.
  */
 #ifndef BRAID_SOCKET_LANE_H
 #define BRAID_SOCKET_LANE_H
 
 #include "net-plugin/core/transport.h"
+#include "net-plugin/socket/stage.h"
 
 #define BRAID_SOCKET_TX_BYTES (64 * 1024)
 #define BRAID_SOCKET_RX_BYTES (64 * 1024)
@@ -38,10 +40,14 @@ struct braid_socket_lane {
     struct braid_landing landing;
     size_t landed;
 
+    struct braid_stage *stage; /* NULL until GPU memory is used here */
+    bool put_staged, landing_staged;
+
     struct braid_io_thread *io_thread; /* io.c's */
     uint64_t io_id;
     atomic_bool io_armed;
-    bool io_in_epoll, io_active;
+    atomic_bool io_in_epoll;
+    bool io_active;
     uint64_t io_moved_ns;
     struct braid_socket_lane *io_next, *io_active_next;
 
@@ -75,6 +81,9 @@ int braid_socket_fence(struct braid_lane *lane);
 
 /* Whether chunks wait that this lane would take. A hint, any thread. */
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane);
+/* The staging of lane `index`; NULL when the connection has no GPU memory registered. socket.c */
+struct braid_stage *braid_socket_stage(const struct braid_conn *conn, unsigned index);
+
 /* Whether bulk data is under way here, in either direction: a reason for an I/O thread to stay. Lane lock held. */
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane);
 

@@ -5,6 +5,7 @@
 #include "net-plugin/socket/socket.h"
 
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,11 @@ struct socket_conn {
     struct braid_socket_route routes[BRAID_SOCKET_RAILS];
     int routes_count;
     struct braid_socket_lane *lanes;
+    struct braid_stages *stages; /* once GPU memory was registered */
 };
+
+static bool uses_cuda; /* BRAID_SOCKET_CUDA, and there is a driver */
+static pthread_mutex_t stages_lock = PTHREAD_MUTEX_INITIALIZER; /* making of stages */
 
 /* Processors that this thread, and so the threads that it will start, may run on. */
 static unsigned processors(void)
@@ -87,12 +92,18 @@ static void add_rail(struct socket_device *device, const struct braid_netif *net
 static int socket_init(void)
 {
     bool joined = braid_param_bool(BRAID_P_SOCKET_RAILS);
+    char why[160];
     int count;
     const struct braid_netif *netifs = braid_netifs(&count);
 
     make_plan();
     memset(devices, 0, sizeof(devices));
     devices_count = 0;
+    uses_cuda = braid_param_bool(BRAID_P_SOCKET_CUDA);
+    if (uses_cuda && braid_cuda_find(why, sizeof(why)) != 0) {
+        BRAID_WARN("BRAID_SOCKET_CUDA=1, but there is no CUDA driver: %s", why);
+        uses_cuda = false;
+    }
     for (int i = 0; i < count; i++) {
         struct socket_device *device = &devices[joined ? 0 : i];
         char text[BRAID_ADDR_TEXT];
@@ -105,6 +116,12 @@ static int socket_init(void)
                    braid_addr_text(&netifs[i].addrs[0], text, sizeof(text)), netifs[i].speed_Mbps);
     }
     return 0;
+}
+
+static void socket_fini(void)
+{
+    braid_io_stop();
+    braid_cuda_stop();
 }
 
 static int socket_device_count(void)
@@ -123,7 +140,8 @@ static int socket_device_props(int dev, struct braid_device_props *props)
         .pci_path = first->pci_path[0] != '\0' ? first->pci_path : NULL,
         .netif = first->name,
         .guid = (uint64_t)dev,
-        .ptr_support = BRAID_PTR_HOST,
+        .ptr_support = BRAID_PTR_HOST | (uses_cuda ? BRAID_PTR_CUDA : 0),
+        .staged = uses_cuda,
         .speed_Mbps = device->speed_Mbps,
         .port = 0,
         .max_comms = 65536,
@@ -225,6 +243,7 @@ static void socket_detach(struct braid_conn *conn)
         braid_io_remove(lane);
         braid_socket_lane_free(lane);
     }
+    braid_stages_free(sc->stages);
     free(sc);
     braid_conn_set_tp(conn, NULL);
 }
@@ -238,9 +257,44 @@ static void socket_describe(struct braid_conn *conn, char *buf, size_t buf_bytes
 
 /* -- memory ------------------------------------------------------------------------------------------------------------------------ */
 
+struct braid_stage *braid_socket_stage(const struct braid_conn *conn, unsigned index)
+{
+    const struct socket_conn *sc = braid_conn_tp(conn);
+
+    return &sc->stages->stage[index];
+}
+
+/* GPU memory: the connection gets its pinned pieces with the first registration, which NCCL makes before it sends. */
+static int stage_conn(struct braid_conn *conn, struct braid_gpu *gpu)
+{
+    struct socket_conn *sc = braid_conn_tp(conn);
+    size_t bytes = (size_t)braid_param_int(BRAID_P_SOCKET_STAGE_BYTES) / BRAID_STAGE_PIECES;
+
+    pthread_mutex_lock(&stages_lock);
+    if (sc->stages == NULL)
+        sc->stages = braid_stages_new(gpu, sc->streams + 1, bytes & ~(size_t)4095);
+    pthread_mutex_unlock(&stages_lock);
+    return sc->stages != NULL ? 0 : -ENOMEM;
+}
+
 static int socket_mr_reg(struct braid_mr *mr)
 {
-    return mr->type == BRAID_PTR_HOST ? 0 : -EOPNOTSUPP;
+    struct braid_gpu *gpu;
+    char why[160] = "no pinned memory left";
+    int err;
+
+    if (mr->type == BRAID_PTR_HOST)
+        return 0;
+    if (mr->type != BRAID_PTR_CUDA)
+        return -EOPNOTSUPP;
+    err = braid_gpu_of(mr->addr, &gpu, why, sizeof(why));
+    if (err == 0)
+        err = stage_conn(mr->conn, gpu);
+    if (err != 0)
+        BRAID_WARN("cannot stage GPU memory at %p for sockets: %s", mr->addr, why);
+    else
+        mr->tp = gpu;
+    return err;
 }
 
 static void socket_mr_dereg(struct braid_mr *mr)
@@ -267,9 +321,9 @@ static void socket_kick(struct braid_lane *base)
 const struct braid_transport braid_socket_transport = {
     .name = "Socket",
     .id = 1,
-    .flags = BRAID_T_STREAM | BRAID_T_COPIES_SOURCE,
+    .flags = BRAID_T_STREAM | BRAID_T_COPIES_SOURCE | BRAID_T_STAGES_GPU,
     .init = socket_init,
-    .fini = braid_io_stop,
+    .fini = socket_fini,
     .device_count = socket_device_count,
     .device_props = socket_device_props,
     .device_fuse = braid_no_device_fuse,

@@ -108,7 +108,7 @@ static void prepare(struct flow *f)
             struct fake_buffer *b = &f->items[i][sub].buffer;
 
             fake_buffer_make(b, t->bytes, t->aligned || t->poll);
-            fake_must(r, fake_net_reg(&r->net, f->conn->comm, b->data, t->bytes, &b->mh), "regMr");
+            fake_must(r, fake_net_reg(&r->net, f->conn->comm, b->net, t->bytes, &b->mh), "regMr");
         }
 }
 
@@ -152,7 +152,7 @@ static void churn_job(void *arg)
             struct fake_buffer b;
 
             fake_buffer_make(&b, 8192, true);
-            fake_must(list->r, fake_net_reg(net, list->flows[i].conn->comm, b.data, 8192, &b.mh),
+            fake_must(list->r, fake_net_reg(net, list->flows[i].conn->comm, b.net, 8192, &b.mh),
                       "regMr while traffic runs");
             fake_must(list->r, fake_net_dereg(net, list->flows[i].conn->comm, b.mh),
                       "deregMr while traffic runs");
@@ -178,7 +178,7 @@ static bool post_send(struct flow *f, int sub)
     }
     item->request = NULL;
     fake_must(c->r,
-              fake_net_isend(&c->r->net, c->comm, item->buffer.data, size, tag_of(c, sub),
+              fake_net_isend(&c->r->net, c->comm, item->buffer.net, size, tag_of(c, sub),
                              item->buffer.mh, &item->request),
               "isend");
     if (!item->request)
@@ -257,17 +257,17 @@ static bool post_receive(struct flow *f)
     int tags[FAKE_MAX_GROUP];
 
     for (int sub = 0; sub < n; sub++) {
-        data[sub] = items[sub].buffer.data;
+        data[sub] = items[sub].buffer.net;
         mh[sub] = items[sub].buffer.mh;
         sizes[sub] = capacity_at(f, step, sub);
         tags[sub] = tag_of(c, sub);
         if (!t->poll && f->filled[0] == step)
-            memset(data[sub], FAKE_POISON, t->bytes < 65536 ? t->bytes : 65536);
+            memset(items[sub].buffer.data, FAKE_POISON, t->bytes < 65536 ? t->bytes : 65536);
     }
     f->filled[0] = step + 1;
     *request = t->optional && n == 1 ? FAKE_OPTIONAL : NULL;
     if (t->poll)
-        fake_poller_arm(&f->poller, step, data[0]);
+        fake_poller_arm(&f->poller, step, items[0].buffer.data);
     fake_must(c->r, fake_net_irecv(&c->r->net, c->comm, n, data, sizes, tags, mh, request),
               "irecv");
     if (*request == FAKE_OPTIONAL)

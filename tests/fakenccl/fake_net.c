@@ -3,6 +3,7 @@
  * fake NCCL core that sees include/nccl. A call is one switch over the version; nothing is cached.
  */
 #include "fake_net.h"
+#include "fake_util.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -295,13 +296,13 @@ int fake_net_reg(const struct fake_net *net, void *comm, void *data, size_t size
     if (net->version < 8 && size > INT_MAX)
         return FAKE_TOO_LARGE;
     switch (net->version) {
-        CASE(6, regMr, comm, data, (int)size, NCCL_PTR_HOST, mh);
-        CASE(7, regMr, comm, data, (int)size, NCCL_PTR_HOST, mh);
-        CASE(8, regMr, comm, data, size, NCCL_PTR_HOST, mh);
-        CASE(9, regMr, comm, data, size, NCCL_PTR_HOST, mh);
-        CASE(10, regMr, comm, data, size, NCCL_PTR_HOST, mh);
-        CASE(11, regMr, comm, data, size, NCCL_PTR_HOST, mh);
-        CASE(12, regMr, comm, data, size, NCCL_PTR_HOST, mh);
+        CASE(6, regMr, comm, data, (int)size, fake_gpu_used() ? NCCL_PTR_CUDA : NCCL_PTR_HOST, mh);
+        CASE(7, regMr, comm, data, (int)size, fake_gpu_used() ? NCCL_PTR_CUDA : NCCL_PTR_HOST, mh);
+        CASE(8, regMr, comm, data, size, fake_gpu_used() ? NCCL_PTR_CUDA : NCCL_PTR_HOST, mh);
+        CASE(9, regMr, comm, data, size, fake_gpu_used() ? NCCL_PTR_CUDA : NCCL_PTR_HOST, mh);
+        CASE(10, regMr, comm, data, size, fake_gpu_used() ? NCCL_PTR_CUDA : NCCL_PTR_HOST, mh);
+        CASE(11, regMr, comm, data, size, fake_gpu_used() ? NCCL_PTR_CUDA : NCCL_PTR_HOST, mh);
+        CASE(12, regMr, comm, data, size, fake_gpu_used() ? NCCL_PTR_CUDA : NCCL_PTR_HOST, mh);
     }
     return ncclInternalError;
 }

@@ -270,7 +270,14 @@ void fake_rank_load(struct fake_rank *r)
 {
     char why[512];
     int devices = 0;
-    int rc = fake_net_open(r->options->plugin, r->options->version, &r->net, why, sizeof(why));
+    int rc;
+
+    if (r->options->cuda && !fake_gpu_used()) {
+        setenv("BRAID_CUDA_LIBRARY", r->options->cuda, 1);
+        if (!fake_gpu_open(r->options->cuda, why, sizeof(why)))
+            fake_die(r, "cannot open the fake CUDA driver: %s", why);
+    }
+    rc = fake_net_open(r->options->plugin, r->options->version, &r->net, why, sizeof(why));
 
     if (rc == -ENOSYS && r->options->version)
         fake_skip(r, "%s", why);
@@ -285,6 +292,8 @@ void fake_rank_load(struct fake_rank *r)
         fake_must(r, fake_net_make_vdevice(&r->net, r->device, r->options->fuse, &r->device),
                   "makeVDevice");
     fake_must(r, fake_net_properties(&r->net, r->device, &r->props), "getProperties");
+    if (r->options->cuda && !(r->props.ptr_support & FAKE_PTR_CUDA))
+        fake_skip(r, "%s takes no GPU memory in version %d", r->net.name, r->net.version);
     if (!r->props.name || r->props.max_recvs < 1 || r->props.max_comms < 1)
         fake_die(r, "getProperties: name '%s', maxRecvs %d, maxComms %d",
                  r->props.name ? r->props.name : "(null)", r->props.max_recvs, r->props.max_comms);

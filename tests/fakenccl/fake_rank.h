@@ -21,7 +21,8 @@
 
 struct fake_options {
     const char *plugin;
-    int version; /* 0: the newest that the plugin has */
+    const char *cuda; /* fake CUDA driver: messages lie in its GPU memory; NULL: in host memory */
+    int version;      /* 0: the newest that the plugin has */
     int ranks;
     int channels;     /* connections for each ordered pair that talks */
     int depth;        /* receives posted ahead on a connection; NCCL: 8 */

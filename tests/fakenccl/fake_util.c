@@ -2,6 +2,7 @@
 #include "fake_util.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,64 @@ static void *map_pages(void *at, size_t size, int protection)
     return p;
 }
 
+static struct {
+    int (*retain)(void **context, int device);
+    int (*push)(void *context);
+    int (*pop)(void **context);
+    int (*alloc)(uint64_t *device, size_t bytes);
+    int (*free)(uint64_t device);
+    void *(*view)(uint64_t device);
+    void *context;
+} gpu;
+
+bool fake_gpu_open(const char *path, char *why, size_t size)
+{
+    static const char *const names[] = {"cuDevicePrimaryCtxRetain",
+                                        "cuCtxPushCurrent_v2",
+                                        "cuCtxPopCurrent_v2",
+                                        "cuMemAlloc_v2",
+                                        "cuMemFree_v2",
+                                        "fakecuda_view"};
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void **slots = (void **)&gpu;
+
+    for (size_t i = 0; library && i < FAKE_COUNT(names); i++) {
+        slots[i] = dlsym(library, names[i]);
+        if (!slots[i])
+            library = NULL;
+    }
+    if (!library) {
+        snprintf(why, size, "%s", dlerror());
+        memset(&gpu, 0, sizeof(gpu));
+        return false;
+    }
+    return gpu.retain(&gpu.context, 0) == 0;
+}
+
+bool fake_gpu_used(void)
+{
+    return gpu.context != NULL;
+}
+
+/* The same shape on the GPU; memory around the range does not exist there. */
+static void make_on_gpu(struct fake_buffer *b, size_t body, size_t shift)
+{
+    uint64_t device = 0;
+    void *popped;
+
+    gpu.push(gpu.context);
+    if (gpu.alloc(&device, body) != 0) {
+        fprintf(stderr, "fakenccl: no GPU memory\n");
+        _exit(1);
+    }
+    gpu.pop(&popped);
+    b->map = (unsigned char *)(uintptr_t)device;
+    b->map_size = body;
+    b->data = (unsigned char *)gpu.view(device) + body - shift;
+    b->net = b->map + body - shift;
+    memset(gpu.view(device), FAKE_POISON, body < 65536 ? body : 65536);
+}
+
 void fake_buffer_make(struct fake_buffer *b, size_t size, bool aligned)
 {
     size_t page = page_size();
@@ -118,19 +177,23 @@ void fake_buffer_make(struct fake_buffer *b, size_t size, bool aligned)
 
     if (shift > body)
         body += page;
+    b->size = size;
+    b->mh = NULL;
+    if (fake_gpu_used()) {
+        make_on_gpu(b, body, shift);
+        return;
+    }
     b->map_size = body + 2 * page;
     b->map = map_pages(NULL, b->map_size, PROT_NONE);
     map_pages(b->map + page, body, PROT_READ | PROT_WRITE);
-    b->data = b->map + page + body - shift;
-    b->size = size;
-    b->mh = NULL;
+    b->data = b->net = b->map + page + body - shift;
     memset(b->map + page, FAKE_POISON, body < 65536 ? body : 65536);
 }
 
 bool fake_buffer_intact(const struct fake_buffer *b)
 {
-    const unsigned char *first = b->map + page_size();
-    size_t gap = (size_t)(b->data - first);
+    const unsigned char *first = fake_gpu_used() ? b->map : b->map + page_size();
+    size_t gap = (size_t)(b->net - first);
 
     for (size_t i = 0; i < gap && i < 256; i++)
         if (b->data[-1 - (ptrdiff_t)i] != FAKE_POISON)
@@ -140,7 +203,9 @@ bool fake_buffer_intact(const struct fake_buffer *b)
 
 void fake_buffer_free(struct fake_buffer *b)
 {
-    if (b->map)
+    if (b->map && fake_gpu_used())
+        gpu.free((uintptr_t)b->map);
+    else if (b->map)
         munmap(b->map, b->map_size);
     memset(b, 0, sizeof(*b));
 }
@@ -150,16 +215,21 @@ void fake_buffer_replace(struct fake_buffer *b)
     size_t page = page_size();
     size_t body = b->map_size - 2 * page;
 
+    if (fake_gpu_used()) {
+        memset(gpu.view((uintptr_t)b->map), FAKE_POISON, b->map_size);
+        return;
+    }
     map_pages(b->map + page, body, PROT_READ | PROT_WRITE);
     memset(b->map + page, FAKE_POISON, body);
 }
 
 bool fake_buffer_untouched(const struct fake_buffer *b)
 {
-    size_t page = page_size();
+    size_t page = fake_gpu_used() ? 0 : page_size();
+    const unsigned char *map = fake_gpu_used() ? gpu.view((uintptr_t)b->map) : b->map;
 
     for (size_t i = 0; i < b->map_size - 2 * page; i++)
-        if (b->map[page + i] != FAKE_POISON)
+        if (map[page + i] != FAKE_POISON)
             return false;
     return true;
 }

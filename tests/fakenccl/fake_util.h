@@ -39,10 +39,18 @@ size_t fake_pattern_check(const void *data, size_t size, uint64_t seed);
 struct fake_buffer {
     unsigned char *map;
     size_t map_size;
-    unsigned char *data;
+    unsigned char *data; /* where the CPU sees it */
+    unsigned char *net;  /* what the plugin is told: `data`, or its address on the GPU */
     size_t size;
     void *mh; /* registration, set by the owner */
 };
+
+/*
+ * From here on buffers lie in GPU memory of the fake driver at `path` (tests/fakecuda), of which the CPU sees a second mapping. False
+ * with `why` when it does not load. Per process.
+ */
+bool fake_gpu_open(const char *path, char *why, size_t size);
+bool fake_gpu_used(void);
 
 /* Never fails: prints and exits when memory is short. `aligned` puts the start on 64 bytes. */
 void fake_buffer_make(struct fake_buffer *b, size_t size, bool aligned);

@@ -40,6 +40,9 @@ static void print_help(void)
         "  --max-bytes B    largest message (default 16M; K, M, G are known)\n"
         "  --device N       device of the plugin (default 0)\n"
         "  --env R:NAME=V   set a variable in rank R before it loads the plugin; may be repeated\n"
+        "  --cuda LIB       messages in GPU memory of a fake CUDA driver (tests/fakecuda), shared "
+        "with\n"
+        "                   the plugin through BRAID_CUDA_LIBRARY\n"
         "  --fuse N         makeVDevice of N devices, from --device on (v9 and later)\n"
         "  --timeout S      bound of every single wait (default 30)\n"
         "  --seed N         other contents and sizes\n"
@@ -113,6 +116,7 @@ static void add_env(struct fake_options *o, const char *text)
 
 enum {
     OPT_ENV = 200,
+    OPT_CUDA,
     OPT_FUSE,
     OPT_EXCEPT = 256,
     OPT_KEEP,
@@ -139,6 +143,7 @@ static const struct option long_options[] = {{"plugin", 1, NULL, 'p'},
                                              {"timeout", 1, NULL, 't'},
                                              {"seed", 1, NULL, 'S'},
                                              {"env", 1, NULL, OPT_ENV},
+                                             {"cuda", 1, NULL, OPT_CUDA},
                                              {"fuse", 1, NULL, OPT_FUSE},
                                              {"log", 1, NULL, OPT_LOG},
                                              {"except", 1, NULL, OPT_EXCEPT},
@@ -169,6 +174,7 @@ static void set_option(struct request *q, int opt, const char *value)
     case 't': o->timeout_s = (unsigned)number("timeout", value, 1, 86400); break;
     case 'S': o->seed = (unsigned)number("seed", value, 0, 1L << 31); break;
     case OPT_ENV: add_env(o, value); break;
+    case OPT_CUDA: o->cuda = value; break;
     case OPT_FUSE: o->fuse = (int)number("fuse", value, 0, 8); break;
     case OPT_EXCEPT: q->except = value; break;
     case OPT_KEEP: o->keep_order = true; break;

@@ -53,7 +53,7 @@ static void reg_job(void *arg)
             struct fake_buffer *b = &t->buffers[i][k];
 
             fake_buffer_make(b, bytes_of(t, i, k), false);
-            fake_must(t->r, fake_net_reg(&t->r->net, t->conns[i].comm, b->data, b->size, &b->mh),
+            fake_must(t->r, fake_net_reg(&t->r->net, t->conns[i].comm, b->net, b->size, &b->mh),
                       "regMr");
             if (t->conns[i].sends)
                 fake_pattern_fill(b->data, b->size, (uint64_t)k);
@@ -81,7 +81,7 @@ static int push(struct transfer *t, int i, int k)
 {
     struct fake_conn *c = &t->conns[i];
     struct fake_buffer *b = &t->buffers[i][k];
-    void *data = b->data;
+    void *data = b->net;
     size_t size = b->size;
     int sizes = 0;
     int done = 0;
