@@ -330,6 +330,29 @@ static int reset_flags(struct braid_gemm *g)
     return rc;
 }
 
+/*
+ * Runs every product once on memory of no meaning. The library loads its kernels at the first use, and loading waits for the GPU: in
+ * an operation it would wait for whatever that operation waits for, and hold up the watchdog with it.
+ */
+static int warm_up(struct braid_gemm *g)
+{
+    size_t m = (size_t)g->desc.m, n = (size_t)g->desc.n, k = (size_t)g->desc.k;
+    size_t bytes = 2 * MAX(m * k, MAX(n * k, m * n));
+    CUstream stream = g->lanes->watch[0];
+    CUdeviceptr memory = 0;
+    int rc = braid_gemm_cuda_check(g->cuda->mem_alloc(&memory, bytes), "memory for a first run");
+    void *p = (void *)(uintptr_t)memory;
+
+    for (size_t i = 0; rc == 0 && i < g->blas.count; i++)
+        rc = braid_gemm_blas_run(&g->blas, (int)i, p, p, g->blas.products[i].adds ? p : NULL, p,
+                                 (void *)(uintptr_t)g->workspace, stream);
+    if (rc == 0)
+        rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(stream), "first run of products");
+    if (memory)
+        g->cuda->mem_free(memory);
+    return rc;
+}
+
 /* Everything of this rank that a failure of another rank does not touch. */
 static int build(struct braid_gemm *g)
 {
@@ -346,7 +369,7 @@ static int build(struct braid_gemm *g)
         rc = make_scratch(g);
     if (rc == 0)
         rc = load_kernels(g);
-    return rc;
+    return rc ? rc : warm_up(g);
 }
 
 static int make_watch(struct braid_gemm *g)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Fused products on GPUs: correctness, settings found and kept, the 18 boundaries with the four-way measurement.
 # Usage: run_overlap.sh [check|tune|table|torch|example ...]   without an argument: check tune table torch
-#   check    numbers, replay, skew, late and absent rank (two ranks; one GPU is shared under MPS)   about 40 s
-#   tune     searches settings for the 18 boundaries, profile to $OUT/overlap.profile              about 200 s, two GPUs
-#   table    the 18 boundaries with that profile (else the model), rows to $OUT                    about 60 s, two GPUs
+#   check    numbers, replay, skew, late and absent rank (two ranks; one GPU is shared under MPS)   about 15 s
+#   tune     searches settings for the 18 boundaries, profile to $OUT/overlap.profile              about 80 s, two GPUs
+#   table    the 18 boundaries with that profile (else the model), rows to $OUT                    about 10 s, two GPUs
 #   torch    the same beside PyTorch's async tensor parallelism and plain cuBLAS + copy engine     about 120 s, two GPUs
 #   example  the tensor-parallel MLP from PyTorch                                                  about 40 s
 # Each part is bounded and goes on after a failure of another. BRAID_BUILD names the build folder (default build/dev).
@@ -54,12 +54,12 @@ failed=0 summary=""
 [ $# -gt 0 ] || set -- check tune table torch
 for name in "$@"; do
   case $name in
-    check) part check 100 tests/gpu/with_mps "$tool" --check --timeout 2 --ranks 2 ;;
-    tune) two_gpus tune && part tune 235 "$tool" --tune --resume --profile "$profile" --rounds 7 --quiet --commit "$COMMIT" \
+    check) part check 45 tests/gpu/with_mps "$tool" --check --timeout 1 --ranks 2 ;;
+    tune) two_gpus tune && part tune ${TUNE_BOUND:-150} "$tool" --tune --resume --profile "$profile" --rounds 7 --quiet --commit "$COMMIT" \
       --json "$OUT/overlap-tune.jsonl" ;;
-    table) two_gpus table && part table 150 "$tool" --profile "$profile" --quiet --json "$rows" --commit "$COMMIT" ;;
-    torch) two_gpus torch && BRAID_OVERLAP_PROFILE=$profile part torch 235 python3 tests/gpu/torch/overlap.py "$rows" ;;
-    example) part example 120 tests/gpu/with_mps python3 device/examples/05_tp_mlp/main.py ;;
+    table) two_gpus table && part table 60 "$tool" --profile "$profile" --quiet --json "$rows" --commit "$COMMIT" ;;
+    torch) two_gpus torch && BRAID_OVERLAP_PROFILE=$profile part torch ${TORCH_BOUND:-150} python3 tests/gpu/torch/overlap.py "$rows" ;;
+    example) part example 60 tests/gpu/with_mps python3 device/examples/05_tp_mlp/main.py ;;
     *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done

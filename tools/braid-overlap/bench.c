@@ -14,7 +14,7 @@
 
 #define ALIGNMENT   256 /* of cudaMalloc */
 #define WARM_ROUNDS 2
-#define TUNE_ROUNDS 4
+#define TUNE_ROUNDS 3
 #define KEEP        3 /* candidates that enter the final comparison */
 
 #define CANDIDATES_MAX 32
@@ -317,12 +317,21 @@ static int search(struct bench *b)
 
     for (int i = 0; i < count && rc == 0; i++) {
         struct braid_gemm *gemm = NULL;
+        struct variant *v;
 
-        rc = make_gemm(b, &list[i].set, true, &gemm);
-        if (rc == 0)
-            rc = capture(b, add(b, ROLE_D, list[i].name, run_d, gemm, true));
+        rc = ranks_agree(b->s->self, make_gemm(b, &list[i].set, true, &gemm));
+        v = rc == 0 ? add(b, ROLE_D, list[i].name, run_d, gemm, true) : NULL;
+        if (v != NULL && capture(b, v) != 0) {
+            drop(v);
+            b->count--;
+        } else if (v == NULL) {
+            braid_gemm_destroy(gemm);
+        }
+        rc = 0; /* the others may do */
         progress(b->s, i, 2 * count, list[i].name);
     }
+    if (b->count == first)
+        return -ENOTSUP;
     rc = rc ? rc : measure(b, first, TUNE_ROUNDS);
     if (rc != 0)
         return rc;

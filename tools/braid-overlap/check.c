@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/util.h"
@@ -318,6 +319,21 @@ static void check_late(struct session *s, int *done, int *failed)
     close_check(&c);
 }
 
+/* Waits for the stream, at most four bounds; ends the program when that was not enough, because nothing could be freed. */
+static int bounded_synchronize(struct check *c)
+{
+    uint64_t start = braid_now_ns();
+    int rc;
+
+    while ((rc = (int)cudaStreamQuery(c->s->stream)) == cudaErrorNotReady)
+        if (braid_now_ns() - start > 4 * c->s->options->check_timeout_ns) {
+            report(c, false, "a rank that never comes", "the wait was never ended");
+            fflush(NULL);
+            _exit(1);
+        }
+    return rc;
+}
+
 /* The last rank never runs the operation: the others come back within the bound and say whom they waited for. */
 static void check_absent(struct session *s, int op, int *done, int *failed)
 {
@@ -337,7 +353,7 @@ static void check_absent(struct session *s, int op, int *done, int *failed)
     start = braid_now_ns();
     if (rc == 0 && s->rank != s->ranks - 1) {
         rc = run(&c, 0);
-        rc = rc ? rc : (int)cudaStreamSynchronize(s->stream);
+        rc = rc ? rc : bounded_synchronize(&c);
         status = braid_gemm_status(c.gemm, &error);
         if (rc == 0 && run(&c, 0) != -EIO)
             status = 0; /* it must refuse now */
@@ -345,7 +361,7 @@ static void check_absent(struct session *s, int op, int *done, int *failed)
     seconds = (double)(braid_now_ns() - start) * 1e-9;
     rc = ranks_agree(s->self, rc);
     report(&c,
-           rc == 0 && status == -EIO && seconds < 3e-9 * (double)s->options->check_timeout_ns + 1,
+           rc == 0 && status == -EIO && seconds < 4e-9 * (double)s->options->check_timeout_ns + 1,
            "a rank that never comes", error.text);
     add_up(&c, done, failed);
     close_check(&c);
@@ -438,7 +454,9 @@ int check_run(struct session *s)
                                            .n = 512 + 8 * (int64_t)i,
                                            .k = 1024,
                                            .flags = i == 1 ? BRAID_GEMM_W_TRANSPOSED : 0,
-                                           .settings = {.method = methods[i], .num_splits = 3}};
+                                           .settings = {.method = methods[i],
+                                                        .num_splits = 3,
+                                                        .signal = (int)(i + (size_t)op) % 3}};
 
             if (methods[i] == BRAID_GEMM_AUTO)
                 desc.settings.num_splits = 0;

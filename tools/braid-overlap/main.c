@@ -118,31 +118,42 @@ static int add_shapes(struct request *r, int argc, char **argv)
     return rc;
 }
 
+static int measure_one(struct session *s, int i)
+{
+    const struct shape *shape = &s->options->shapes[i];
+    struct bench b;
+    char text[64];
+    int rc;
+
+    snprintf(text, sizeof(text), "%s %ld,%ld,%ld", op_name(shape->op), (long)shape->m,
+             (long)shape->n, (long)shape->k);
+    progress(s, i, s->options->shape_count, text);
+    rc = ranks_agree(s->self, bench_run(&b, s, shape));
+    if (rc == 0 && s->rank == 0) {
+        if (!s->options->quiet)
+            fputs("\r\033[K", stderr);
+        report_shape(&b);
+    }
+    if (rc != 0 && s->rank == 0)
+        fprintf(stderr, "braid-overlap: %s: %s\n", text, strerror(-rc));
+    bench_close(&b);
+    return rc;
+}
+
+/* A shape that fails does not stop the others; two in a row do, because then the GPU has probably failed. */
 static int measure_all(struct session *s)
 {
-    int rc = 0;
+    int failed = 0, first = 0;
 
     if (s->rank == 0)
         report_head(s);
-    for (int i = 0; i < s->options->shape_count && rc == 0; i++) {
-        struct bench b;
-        char text[64];
+    for (int i = 0; i < s->options->shape_count && failed < 2; i++) {
+        int rc = measure_one(s, i);
 
-        snprintf(text, sizeof(text), "%s %ld,%ld,%ld", op_name(s->options->shapes[i].op),
-                 (long)s->options->shapes[i].m, (long)s->options->shapes[i].n,
-                 (long)s->options->shapes[i].k);
-        progress(s, i, s->options->shape_count, text);
-        rc = bench_run(&b, s, &s->options->shapes[i]);
-        if (rc == 0 && s->rank == 0) {
-            if (!s->options->quiet)
-                fputs("\r\033[K", stderr);
-            report_shape(&b);
-        }
-        if (rc != 0 && s->rank == 0)
-            fprintf(stderr, "braid-overlap: %s: %s\n", text, strerror(-rc));
-        bench_close(&b);
+        first = first ? first : rc;
+        failed = rc ? failed + 1 : 0;
     }
-    return rc;
+    return first;
 }
 
 static int rank_main(struct ranks_self *self, void *context)
