@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
-# Usage: run_nccl_sockets.sh [check] [bench] [sweep]  (check and bench without an argument; sweep tries settings of Braid's own). Rows go to $OUT (default build/gpu-results).
+# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own). Rows go to $OUT (default build/gpu-results).
 # BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -22,8 +22,27 @@ fi
 export NCCL_SOCKETS_LIBRARY NCCL_NVLS_ENABLE=0
 export COMMIT=${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 
+# GPU memory handed to the socket transport: every collective again, and NCCL's log must say that it used it ("GDRDMA").
+check_cuda() {
+  local folder=$OUT/cuda used
+  mkdir -p "$folder"
+  rm -f "$folder"/nccl-*.log
+  BRAID_SOCKET_CUDA=1 NCCL_NET_GDR_LEVEL=SYS NCCL_NET_GDR_READ=1 NCCL_PROTO=${NCCL_PROTO:-^LL128} timeout -k 10 110 \
+    tests/gpu/with_mps "$build/bin/nccl_sockets" check --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$folder" || return
+  used=$(cat "$folder"/nccl-*.log | grep -c "via NET/Braid/.*GDRDMA")
+  echo "check-cuda: NCCL's log has $used channel ends with GPU memory over Braid, $(cat "$folder"/nccl-*.log | grep "via NET/Braid" | grep -vc GDRDMA) without"
+  [ "$used" -gt 0 ] || { grep -h "GDR\|GPU Direct" "$folder"/nccl-*.log | head; return 1; }
+}
+
 failed=0
 for mode in ${*:-check bench}; do
+  if [ "$mode" = check-cuda ]; then
+    check_cuda
+    rc=$?
+    [ $rc -eq 77 ] && exit 77
+    [ $rc -eq 0 ] || { echo "nccl_sockets check-cuda: exit code $rc"; failed=1; }
+    continue
+  fi
   # One GPU is shared under MPS, which with_mps starts in a folder of its own and always quits.
   timeout -k 10 "$([ "$mode" = check ] && echo 80 || echo 150)" tests/gpu/with_mps "$build/bin/nccl_sockets" "$mode" \
     --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$OUT" --seconds "${BENCH_SECONDS:-95}"
