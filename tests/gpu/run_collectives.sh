@@ -16,7 +16,8 @@ export LD_LIBRARY_PATH="$PWD/build/dev/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 mkdir -p "$OUT"
 parts=${*:-test wrap many blocks bench}
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
-[ "${gpus:-0}" -gt 0 ] || { echo "skipped: no GPU"; exit 77; }
+[ "${gpus:-0}" -gt 0 ] || { echo "skipped: no GPU (nvidia-smi lists none)"; exit 77; }
+[ -x "$BIN/gpu_collectives" ] || { echo "skipped: $BIN/gpu_collectives is not built (needs nvcc)"; exit 77; }
 failed=0 summary=""
 
 # part NAME BOUND GPUS COMMAND...

@@ -15,7 +15,7 @@ export OUT=${OUT:-$PWD/build/gpu-results} NCCL_NVLS_ENABLE=0 CUDA_MODULE_LOADING
 export COMMIT=${COMMIT:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
 mkdir -p "$OUT"
 program=build/dev/bin/gpu_device
-[ -x $program ] || { echo "skipped: $program is not built"; exit 77; }
+[ -x $program ] || { echo "skipped: $program is not built (needs nvcc)"; exit 77; }
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
 [ "${gpus:-0}" -gt 0 ] || { echo "skipped: no GPU (nvidia-smi lists none)"; exit 77; }
 torch_nccl=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.nccl.__path__)[0], "lib"))' 2>/dev/null || true)
