@@ -24,6 +24,7 @@ enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_HOST_PORTABLE = 1,
+    CU_CAPTURE_RELAXED = 2,
 };
 
 static struct {
@@ -33,6 +34,7 @@ static struct {
     cu_result (*context_release)(int device);
     cu_result (*context_push)(void *context);
     cu_result (*context_pop)(void **context);
+    cu_result (*capture_mode)(int *mode);
     cu_result (*pointer_attribute)(void *value, int attribute, uint64_t pointer);
     cu_result (*host_alloc)(void **memory, size_t bytes, unsigned flags);
     cu_result (*host_free)(void *memory);
@@ -58,6 +60,7 @@ static const struct braid_dl_symbol symbols[] = {
     SYMBOL(context_release, "cuDevicePrimaryCtxRelease_v2"),
     SYMBOL(context_push, "cuCtxPushCurrent_v2"),
     SYMBOL(context_pop, "cuCtxPopCurrent_v2"),
+    SYMBOL(capture_mode, "cuThreadExchangeStreamCaptureMode"),
     SYMBOL(pointer_attribute, "cuPointerGetAttribute"),
     SYMBOL(host_alloc, "cuMemHostAlloc"),
     SYMBOL(host_free, "cuMemFreeHost"),
@@ -92,6 +95,32 @@ static const char *error_text(cu_result result)
     if (cu.error_name(result, &name) != CU_SUCCESS || name == NULL)
         return "unknown CUDA error";
     return name;
+}
+
+/*
+ * Around every call: the GPU's context is current, and a graph that the user captures in any thread takes no notice of us (without the
+ * relaxed mode a query of an event, of all things, would end the capture). *mode_p keeps the thread's own mode for leave().
+ */
+static cu_result enter(void *context, int *mode_p)
+{
+    cu_result result = cu.context_push(context);
+    void *popped;
+
+    if (result != CU_SUCCESS)
+        return result;
+    *mode_p = CU_CAPTURE_RELAXED;
+    result = cu.capture_mode(mode_p);
+    if (result != CU_SUCCESS)
+        cu.context_pop(&popped);
+    return result;
+}
+
+static void leave(int mode)
+{
+    void *popped;
+
+    cu.capture_mode(&mode);
+    cu.context_pop(&popped);
 }
 
 static int load(char *why, size_t why_bytes)
@@ -130,7 +159,7 @@ static void close_streams(struct braid_gpu *gpu)
 static cu_result open_gpu(struct braid_gpu *gpu, int ordinal)
 {
     cu_result result;
-    void *popped;
+    int mode;
 
     memset(gpu, 0, sizeof(*gpu));
     result = cu.device_get(&gpu->device, ordinal);
@@ -138,7 +167,11 @@ static cu_result open_gpu(struct braid_gpu *gpu, int ordinal)
         result = cu.context_retain(&gpu->context, gpu->device);
     if (result != CU_SUCCESS)
         return result;
-    result = cu.context_push(gpu->context);
+    result = enter(gpu->context, &mode);
+    if (result != CU_SUCCESS) {
+        cu.context_release(gpu->device);
+        return result;
+    }
     for (unsigned i = 0; result == CU_SUCCESS && i < STREAMS; i++) {
         result = cu.stream_create(&gpu->to_host[i], CU_STREAM_NON_BLOCKING);
         if (result == CU_SUCCESS)
@@ -146,7 +179,7 @@ static cu_result open_gpu(struct braid_gpu *gpu, int ordinal)
     }
     if (result != CU_SUCCESS)
         close_streams(gpu);
-    cu.context_pop(&popped);
+    leave(mode);
     if (result != CU_SUCCESS)
         cu.context_release(gpu->device);
     return result;
@@ -202,11 +235,11 @@ void braid_cuda_stop(void)
     pthread_mutex_lock(&state.lock);
     for (unsigned i = 0; i < atomic_load(&state.count); i++) {
         struct braid_gpu *gpu = &state.gpus[i];
-        void *popped;
-        if (cu.context_push(gpu->context) != CU_SUCCESS)
+        int mode;
+        if (enter(gpu->context, &mode) != CU_SUCCESS)
             continue; /* the driver has gone before us: the process ends */
         close_streams(gpu);
-        cu.context_pop(&popped);
+        leave(mode);
         cu.context_release(gpu->device);
     }
     atomic_store(&state.count, 0);
@@ -217,35 +250,36 @@ void braid_cuda_stop(void)
 
 void *braid_pinned_new(struct braid_gpu *gpu, size_t bytes)
 {
-    void *memory = NULL, *popped;
+    void *memory = NULL;
+    int mode;
 
-    if (cu.context_push(gpu->context) != CU_SUCCESS)
+    if (enter(gpu->context, &mode) != CU_SUCCESS)
         return NULL;
     if (cu.host_alloc(&memory, bytes, CU_HOST_PORTABLE) != CU_SUCCESS)
         memory = NULL;
-    cu.context_pop(&popped);
+    leave(mode);
     return memory;
 }
 
 void braid_pinned_free(struct braid_gpu *gpu, void *memory)
 {
-    void *popped;
+    int mode;
 
-    if (memory == NULL || cu.context_push(gpu->context) != CU_SUCCESS)
+    if (memory == NULL || enter(gpu->context, &mode) != CU_SUCCESS)
         return;
     cu.host_free(memory);
-    cu.context_pop(&popped);
+    leave(mode);
 }
 
 static int start_copy(struct braid_copy *copy, struct braid_gpu *gpu, void *stream, void *host,
                       uint64_t device, size_t bytes, bool to_host)
 {
     cu_result result;
-    void *popped;
+    int mode;
 
     if (copy->gpu != gpu) /* the first use, or the buffers of this lane have moved to another GPU */
         braid_copy_free(copy);
-    if (cu.context_push(gpu->context) != CU_SUCCESS)
+    if (enter(gpu->context, &mode) != CU_SUCCESS)
         return -EIO;
     result =
         copy->event == NULL ? cu.event_create(&copy->event, CU_EVENT_DISABLE_TIMING) : CU_SUCCESS;
@@ -255,7 +289,7 @@ static int start_copy(struct braid_copy *copy, struct braid_gpu *gpu, void *stre
                          : cu.to_device(device, host, bytes, stream);
     if (result == CU_SUCCESS)
         result = cu.event_record(copy->event, stream);
-    cu.context_pop(&popped);
+    leave(mode);
     return result == CU_SUCCESS ? 0 : -EIO;
 }
 
@@ -276,22 +310,22 @@ int braid_copy_to_gpu(struct braid_copy *copy, struct braid_gpu *gpu, unsigned l
 int braid_copy_test(struct braid_copy *copy)
 {
     cu_result result;
-    void *popped;
+    int mode;
 
-    if (cu.context_push(copy->gpu->context) != CU_SUCCESS)
+    if (enter(copy->gpu->context, &mode) != CU_SUCCESS)
         return -EIO;
     result = cu.event_query(copy->event);
-    cu.context_pop(&popped);
+    leave(mode);
     return result == CU_SUCCESS ? 1 : result == CU_NOT_READY ? 0 : -EIO;
 }
 
 void braid_copy_free(struct braid_copy *copy)
 {
-    void *popped;
+    int mode;
 
-    if (copy->event != NULL && cu.context_push(copy->gpu->context) == CU_SUCCESS) {
+    if (copy->event != NULL && enter(copy->gpu->context, &mode) == CU_SUCCESS) {
         cu.event_destroy(copy->event);
-        cu.context_pop(&popped);
+        leave(mode);
     }
     copy->event = NULL;
     copy->gpu = NULL;

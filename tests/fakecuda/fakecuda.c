@@ -23,8 +23,8 @@ enum {
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
     INVALID_CONTEXT = 201,
-    INVALID_HANDLE = 400,
     NOT_READY = 600,
+    CAPTURE_UNSUPPORTED = 900,
 };
 
 #define RANGES   8192
@@ -63,6 +63,7 @@ static struct {
 
 static _Thread_local void *current[8];
 static _Thread_local unsigned depth;
+static _Thread_local int capture_mode; /* 2: relaxed */
 
 static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *fmt, ...)
 {
@@ -208,6 +209,8 @@ __attribute__((visibility("default"))) void *fakecuda_view(uint64_t device)
 API cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 {
     (void)flags;
+    if (capture_mode != 2)
+        return CAPTURE_UNSUPPORTED;
     if (!has_context())
         return INVALID_CONTEXT;
     *memory = malloc(bytes);
@@ -291,6 +294,15 @@ API cuCtxPopCurrent_v2(void **context)
     return SUCCESS;
 }
 
+API cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    int old = capture_mode;
+
+    capture_mode = *mode;
+    *mode = old;
+    return SUCCESS;
+}
+
 /* -- streams and events ----------------------------------------------------------------------------------------------------------- */
 
 API cuStreamCreate(void **stream, unsigned flags)
@@ -361,6 +373,8 @@ API cuEventQuery(void *event)
 
     if (!has_context())
         return INVALID_CONTEXT;
+    if (capture_mode != 2)
+        return CAPTURE_UNSUPPORTED; /* as if somebody captured a graph all the time */
     pthread_mutex_lock(&fake.lock);
     result = e->pending > 0 ? NOT_READY : SUCCESS;
     pthread_mutex_unlock(&fake.lock);
