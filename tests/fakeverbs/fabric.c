@@ -206,6 +206,23 @@ int fakeverbs_event(const char *device, const char *name)
     return index < 0 ? -1 : 0;
 }
 
+int fakeverbs_move_gid(const char *device, int from, int to)
+{
+    struct fv_fabric *f = fv_fabric_get();
+    int index;
+
+    if (!f || from < 0 || to < 0 || from >= FV_MAX_GIDS || to >= FV_MAX_GIDS)
+        return -1;
+    fv_fabric_lock(f);
+    index = fv_fabric_find_device(f, fv_script_get()->node, device);
+    if (index >= 0) {
+        f->devices[index].gids[to] = f->devices[index].gids[from];
+        f->devices[index].gids[from].valid = false;
+    }
+    fv_fabric_unlock(f);
+    return index < 0 ? -1 : 0;
+}
+
 /* The last process to leave removes the file, so that nothing is left behind in /dev/shm. */
 __attribute__((destructor)) static void fabric_leave(void)
 {

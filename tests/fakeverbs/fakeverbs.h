@@ -17,5 +17,7 @@ int64_t fakeverbs_live_objects(void);
 int64_t fakeverbs_counter(const char *name);
 /* Sends the event `name` for `device` of this process's node, with the port state that goes with it. 0, or -1. */
 int fakeverbs_event(const char *device, const char *name);
+/* Moves an entry of the GID table of `device` of this process's node to another index, without an event. 0, or -1. */
+int fakeverbs_move_gid(const char *device, int from, int to);
 
 #endif
