@@ -339,6 +339,17 @@ static void on_stream(struct braid_watch *watch, uint32_t events)
     atomic_store_explicit(&conn->peer_state, state, memory_order_release);
 }
 
+bool verbs_conn_peer_closed(const struct verbs_conn *conn)
+{
+    char byte;
+    ssize_t got;
+
+    if (conn->watch.fd < 0 || atomic_load(&conn->peer_state) != VERBS_PEER_THERE)
+        return true;
+    got = recv(conn->watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
 int verbs_attach(struct braid_conn *core, int fd, unsigned index)
 {
     struct verbs_conn *conn = braid_conn_tp(core);
@@ -370,7 +381,9 @@ void verbs_detach(struct braid_conn *core)
     if (conn == NULL)
         return;
     fd = conn->watch.fd;
-    for (int i = 0; fd >= 0 && i < conn->lanes_count; i++)
+    /* Small messages were reported as sent when they were copied: they must leave. A receiver has nothing that the peer still needs. */
+    for (int i = 0;
+         braid_conn_is_sender(core) && i < conn->lanes_count && !verbs_conn_peer_closed(conn); i++)
         verbs_lane_finish(conn->lanes[i], until_ns);
     braid_maint_remove(&conn->watch);
     if (fd >= 0)

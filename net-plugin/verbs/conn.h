@@ -119,6 +119,8 @@ int verbs_agree(struct braid_conn *core, const void *offer, size_t bytes, char *
 int verbs_attach(struct braid_conn *core, int fd, unsigned index);
 void verbs_detach(struct braid_conn *core);
 void verbs_describe(struct braid_conn *core, char *buf, size_t buf_bytes);
+/* conn.c: whether the peer has closed or gone, asked of the TCP stream itself. */
+bool verbs_conn_peer_closed(const struct verbs_conn *conn);
 /* conn.c: one byte of kind and a line of text to the peer, over TCP. 'B': orderly end, 'F': a lane failed. */
 void verbs_conn_tell(struct verbs_conn *conn, char kind, const char *text);
 

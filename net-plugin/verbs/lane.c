@@ -542,8 +542,8 @@ void verbs_lane_finish(struct verbs_lane *lane, uint64_t until_ns)
     if (lane->since_signal > 0) /* the last sends were not signaled */
         post_marker(lane);
     while (!lane->failed && lane->posted != lane->done && braid_now_ns() < until_ns &&
-           atomic_load(&lane->conn->peer_state) != VERBS_PEER_GONE)
-        drain(lane, braid_now_ns() + 1000 * 1000);
+           !verbs_conn_peer_closed(lane->conn))
+        drain(lane, braid_now_ns() + 200 * 1000);
 }
 
 struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
