@@ -24,7 +24,7 @@ struct braid_netif {
     int addrs_count;
     union braid_addr addrs[BRAID_NETIF_ADDRS]; /* port 0 */
     uint8_t prefix_bits[BRAID_NETIF_ADDRS];
-    int speed_Mbps; /* 10000 when the driver does not say */
+    int speed_Mbps; /* BRAID_SOCKET_SPEED_MBPS when the driver does not say */
     int numa_node;  /* -1: unknown */
     bool loopback;
     char pci_path[256]; /* "" for an interface that is not on PCI */

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "common/netif.h"
+#include "common/param.h"
 #include "common/util.h"
 
-#define DEFAULT_SPEED_MBPS 10000
-#define SYS_PATH           (sizeof("/sys/class/net//") + 2 * IFNAMSIZ + 32)
+#define SYS_PATH (sizeof("/sys/class/net//") + 2 * IFNAMSIZ + 32)
 
 /* ARPHRD_* of interfaces that are ends of tunnels. */
 static const int tunnel_types[] = {512, 519, 768, 769, 776, 778, 823, 65534};
@@ -173,7 +173,9 @@ void braid_netif_read_hardware(struct braid_netif *netif)
     char resolved[PATH_MAX];
     long speed = read_number(netif->name, "speed", -1);
 
-    netif->speed_Mbps = speed > 0 && speed < 10000000 ? (int)speed : DEFAULT_SPEED_MBPS;
+    if (speed <= 0 || speed > 10000000)
+        speed = (long)braid_param_int(BRAID_P_SOCKET_SPEED_MBPS);
+    netif->speed_Mbps = (int)speed;
     netif->numa_node = (int)read_number(netif->name, "device/numa_node", -1);
     snprintf(path, sizeof(path), "/sys/class/net/%s/device", netif->name);
     if (realpath(path, resolved) == NULL)

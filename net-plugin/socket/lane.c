@@ -22,6 +22,8 @@
 /* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
 #define BULK_AHEAD_BYTES 512
 
+atomic_uint braid_socket_lanes;
+
 static struct braid_socket_lane *lane_of(struct braid_lane *base)
 {
     return (struct braid_socket_lane *)base;
@@ -38,6 +40,7 @@ struct braid_socket_lane *braid_socket_lane_new(struct braid_conn *conn, int fd,
            offsetof(struct braid_socket_lane, tx)); /* the buffers stay untouched until used */
     braid_lane_init(&lane->base, conn, &braid_socket_transport, index, rail);
     lane->fd = fd;
+    atomic_fetch_add(&braid_socket_lanes, 1);
     return lane;
 }
 
@@ -55,6 +58,7 @@ void braid_socket_lane_free(struct braid_socket_lane *lane)
     } else if (lane->fd >= 0) {
         close(lane->fd);
     }
+    atomic_fetch_sub(&braid_socket_lanes, 1);
     free(lane);
 }
 

@@ -58,11 +58,15 @@ struct braid_socket_lane {
 /* How this process divides the work; read at init. */
 struct braid_socket_plan {
     size_t thread_bytes; /* more than this is left to I/O threads */
-    unsigned threads;    /* of the pool; 0: NCCL's threads move everything */
+    unsigned
+        lanes_max; /* no streams for bulk are added above it: half of the descriptors that the process may have */
+    unsigned threads; /* of the pool; 0: NCCL's threads move everything */
     unsigned
         streams; /* for bulk, besides stream 0, which then has only small messages and control; 0: it has all */
 };
 extern struct braid_socket_plan braid_socket_plan;
+/* Lanes that exist in this process. */
+extern atomic_uint braid_socket_lanes;
 
 /* A lane over the connected, non-blocking stream `fd`, which it owns. NULL when memory is short (`fd` is then still the caller's). */
 struct braid_socket_lane *braid_socket_lane_new(struct braid_conn *conn, int fd, unsigned index,

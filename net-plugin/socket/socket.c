@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -20,7 +21,8 @@
 #include "net-plugin/socket/lane.h"
 #include "net-plugin/socket/rails.h"
 
-#define UNSENT_BYTES (256 * 1024)
+#define UNSENT_BYTES    (256 * 1024)
+#define MAX_DESCRIPTORS 65536
 
 struct braid_socket_plan braid_socket_plan;
 
@@ -65,12 +67,16 @@ static void make_plan(void)
     unsigned cpus = processors();
     int64_t threads = braid_param_int(BRAID_P_SOCKET_THREADS);
     int64_t streams = braid_param_int(BRAID_P_SOCKET_STREAMS);
+    struct rlimit files;
 
     if (threads < 0)
         threads = cpus >= 12 ? 4 : cpus >= 6 ? 2 : 1;
     if (streams < 0)
         streams = cpus >= 6 ? 2 : 0;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > MAX_DESCRIPTORS)
+        files.rlim_cur = MAX_DESCRIPTORS;
     braid_socket_plan = (struct braid_socket_plan){
+        .lanes_max = (unsigned)files.rlim_cur / 2,
         .threads = (unsigned)threads,
         .streams = threads > 0 ? (unsigned)streams : 0,
         .thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES),
@@ -311,7 +317,9 @@ static void socket_kick(struct braid_lane *base)
     if (braid_socket_plan.threads == 0 ||
         braid_conn_put_bytes(conn) <= braid_socket_plan.thread_bytes)
         return;
-    braid_conn_want_streams(conn, sc->streams);
+    if (atomic_load_explicit(&braid_socket_lanes, memory_order_relaxed) + sc->streams <=
+        braid_socket_plan.lanes_max)
+        braid_conn_want_streams(conn, sc->streams);
     if (count == 1)
         braid_io_arm((struct braid_socket_lane *)base);
     for (unsigned i = 1; i < count; i++)
