@@ -2,7 +2,8 @@
  * Counts what a net plugin does for a message over the fake verbs library: work requests, doorbells, completions, packets; and
  * gives callgrind one function to look at. Both ends are in this process and one thread drives them in a fixed order, so that the
  * counts are the same in every run. Any plugin that exports ncclNetPlugin_v11 will do.
- * Usage: verbs_work PLUGIN BYTES MESSAGES; prints one JSON object. BRAID_VERBS_LIBRARY or LD_LIBRARY_PATH leads to the fake library; with
+ * Usage: verbs_work PLUGIN BYTES MESSAGES, or verbs_work PLUGIN connect PEERS (set-up time, memory and queue pairs of as many
+ * connections, both ends here); prints one JSON object. BRAID_VERBS_LIBRARY or LD_LIBRARY_PATH leads to the fake library; with
  * the real one (tests/vm/packets_guest.sh) nothing is counted here.
  */
 #include <dlfcn.h>
@@ -112,6 +113,54 @@ static void connect_both(void)
     }
 }
 
+/* Pages that this process holds in memory. */
+static long resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long size = 0, resident = 0;
+
+    if (file == NULL || fscanf(file, "%ld %ld", &size, &resident) != 2)
+        die("/proc/self/statm");
+    fclose(file);
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+/* All at once, as NCCL does: every listen, then turns of connect and accept until all are up. */
+static void connect_many(int peers, int64_t (*counter)(const char *name))
+{
+    char(*handles)[NCCL_NET_HANDLE_MAXSIZE] = calloc((size_t)peers, sizeof(*handles));
+    void **listens = calloc((size_t)peers, sizeof(void *)),
+         **sends = calloc((size_t)peers, sizeof(void *));
+    void **recvs = calloc((size_t)peers, sizeof(void *));
+    long memory = resident_bytes();
+    int64_t qps = counter != NULL ? counter("qps") : 0;
+    uint64_t start = braid_now_ns();
+
+    for (int i = 0; i < peers; i++)
+        must(net->listen(ctx, 0, handles[i], &listens[i]), "listen");
+    for (int left = 2 * peers; left > 0;) {
+        for (int i = 0; i < peers; i++) {
+            ncclNetDeviceHandle_v11_t *none = NULL;
+            if (sends[i] == NULL) {
+                must(net->connect(ctx, 0, handles[i], &sends[i], &none), "connect");
+                left -= sends[i] != NULL;
+            }
+            if (recvs[i] == NULL) {
+                must(net->accept(listens[i], &recvs[i], &none), "accept");
+                left -= recvs[i] != NULL;
+            }
+        }
+        if (braid_now_ns() - start > 100ull * 1000000000)
+            die("connect and accept do not end");
+    }
+    printf("{\"peers\": %d, \"setup_us\": %.0f, \"memory_bytes\": %.0f, \"qps\": %.2f}\n", peers,
+           (double)(braid_now_ns() - start) / 1e3,
+           (double)(resident_bytes() - memory) / (2 * peers),
+           counter != NULL ? (double)(counter("qps") - qps) / (2 * peers) : 0);
+    fflush(stdout);
+    _exit(0);
+}
+
 static void read_counters(int64_t (*counter)(const char *name), int64_t *values)
 {
     for (size_t i = 0; i < COUNTERS; i++)
@@ -141,6 +190,8 @@ int main(int argc, char **argv)
     target = aligned_alloc(4096, (bytes * WINDOW + 4095) / 4096 * 4096);
     memset(source, 'x', bytes * WINDOW);
     must(net->init(&ctx, 1, &config, quiet, NULL), "init");
+    if (strcmp(argv[2], "connect") == 0)
+        connect_many(messages, counter);
     connect_both();
     must(net->regMr(send_comm, source, bytes * WINDOW, NCCL_PTR_HOST, &send_mr), "regMr");
     must(net->regMr(recv_comm, target, bytes * WINDOW, NCCL_PTR_HOST, &recv_mr), "regMr");

@@ -16,7 +16,7 @@
 #define BRAID_VERBS_OFFER_VERSION 1
 #define BRAID_VERBS_RAILS         8
 #define BRAID_VERBS_GIDS          5 /* offered a rail, best first */
-#define BRAID_VERBS_RING_BYTES    65536u
+#define BRAID_VERBS_RING_BYTES    32768u
 #define BRAID_VERBS_RECORD_MAX                                                                     \
     (sizeof(struct braid_verbs_head) + sizeof(struct braid_rec) + BRAID_BODY_MAX + 8)
 #define BRAID_VERBS_RING_ALLOC (BRAID_VERBS_RING_BYTES + 16512u)
