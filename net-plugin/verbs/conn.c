@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/util.h"
+#include "net-plugin/verbs/offer.h"
 #include "net-plugin/verbs/verbs.h"
 
 #define FINISH_NS (1000ull * 1000 * 1000)
@@ -134,52 +135,6 @@ int verbs_offer(struct braid_conn *core, int dev, void *offer, size_t cap)
 
 /* -- agree -------------------------------------------------------------------------------------------------------------------- */
 
-/* The peer's offer, checked. */
-struct parsed {
-    int rails, lanes;
-    struct braid_verbs_rail rail[BRAID_VERBS_RAILS];
-    struct braid_verbs_lane lane[BRAID_LANES_MAX];
-};
-
-static int parse_offer(const uint8_t *bytes, size_t count, struct parsed *out, char *why,
-                       size_t why_bytes)
-{
-    struct braid_verbs_offer head;
-    size_t at = sizeof(head);
-
-    if (count < sizeof(head))
-        goto malformed;
-    memcpy(&head, bytes, sizeof(head));
-    if (head.version != BRAID_VERBS_OFFER_VERSION || head.ring_bytes != BRAID_VERBS_RING_BYTES) {
-        snprintf(why, why_bytes, "the verbs transports of both sides differ in version: %u and %u",
-                 head.version, BRAID_VERBS_OFFER_VERSION);
-        return -EPROTO;
-    }
-    if (head.rails == 0 || head.rails > BRAID_VERBS_RAILS || head.lanes == 0 ||
-        head.lanes > BRAID_LANES_MAX ||
-        count != at + head.rails * sizeof(struct braid_verbs_rail) +
-                     head.lanes * sizeof(struct braid_verbs_lane))
-        goto malformed;
-    out->rails = head.rails;
-    out->lanes = head.lanes;
-    memcpy(out->rail, bytes + at, head.rails * sizeof(struct braid_verbs_rail));
-    at += head.rails * sizeof(struct braid_verbs_rail);
-    memcpy(out->lane, bytes + at, head.lanes * sizeof(struct braid_verbs_lane));
-    for (int i = 0; i < out->rails; i++) {
-        out->rail[i].name[sizeof(out->rail[i].name) - 1] = '\0';
-        if (out->rail[i].gid_count > BRAID_VERBS_GIDS || out->rail[i].mtu < 1 ||
-            out->rail[i].mtu > 5)
-            goto malformed;
-    }
-    for (int i = 0; i < out->lanes; i++)
-        if (out->lane[i].rail >= out->rails || out->lane[i].recvs <= 8)
-            goto malformed;
-    return 0;
-malformed:
-    snprintf(why, why_bytes, "malformed offer of the verbs transport (%zu bytes)", count);
-    return -EPROTO;
-}
-
 /* How well our lane reaches the peer's; the connecting side's port is always the first. */
 static int score(const struct verbs_lane *own, const struct braid_verbs_rail *peer, bool connecting,
                  int *own_gid, int *peer_gid, char *why, size_t why_bytes)
@@ -189,7 +144,7 @@ static int score(const struct verbs_lane *own, const struct braid_verbs_rail *pe
     return braid_gid_pair(peer, &own->port->rail, peer_gid, own_gid, why, why_bytes);
 }
 
-static void join(struct verbs_lane *lane, const struct parsed *peer, int theirs, int own_gid,
+static void join(struct verbs_lane *lane, const struct verbs_offer *peer, int theirs, int own_gid,
                  int peer_gid)
 {
     lane->peer = peer->lane[theirs];
@@ -202,8 +157,8 @@ static void join(struct verbs_lane *lane, const struct parsed *peer, int theirs,
 }
 
 /* Pairs lanes. Returns how many; the index of lane i of the connection is its place in `order`. */
-static int pair_lanes(struct verbs_conn *conn, const struct parsed *peer, struct verbs_lane **order,
-                      char *why, size_t why_bytes)
+static int pair_lanes(struct verbs_conn *conn, const struct verbs_offer *peer,
+                      struct verbs_lane **order, char *why, size_t why_bytes)
 {
     bool connecting = braid_conn_is_sender(conn->core), taken[BRAID_LANES_MAX] = {false};
     int outer = connecting ? conn->lanes_count : peer->lanes,
@@ -285,10 +240,10 @@ int verbs_agree(struct braid_conn *core, const void *offer, size_t bytes, char *
 {
     struct verbs_conn *conn = braid_conn_tp(core);
     struct verbs_lane *order[BRAID_LANES_MAX];
-    struct parsed peer = {0};
+    struct verbs_offer peer = {0};
     int count, err;
 
-    err = parse_offer(offer, bytes, &peer, why, why_bytes);
+    err = verbs_offer_parse(offer, bytes, &peer, why, why_bytes);
     if (err != 0)
         return err;
     snprintf(why, why_bytes, "no port reaches a port of the peer");
