@@ -11,6 +11,7 @@
 #define BRAID_VERSION_STRING "0.1.0"
 
 #include "comm.h"
+#include "gemm_ops.h"
 #include "ops.h"
 
 #ifdef __cplusplus
