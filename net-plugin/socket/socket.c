@@ -70,9 +70,9 @@ static void make_plan(void)
     struct rlimit files;
 
     if (threads < 0)
-        threads = cpus >= 12 ? 4 : cpus >= 6 ? 2 : 1;
+        threads = cpus >= 16 ? 6 : cpus >= 12 ? 4 : cpus >= 6 ? 2 : 1;
     if (streams < 0)
-        streams = cpus >= 6 ? 2 : 0;
+        streams = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > MAX_DESCRIPTORS)
         files.rlim_cur = MAX_DESCRIPTORS;
     braid_socket_plan = (struct braid_socket_plan){
