@@ -13,9 +13,12 @@
 #define BRAID_DEVICE_REDUCE_CUH
 
 #include "number.cuh"
+#include "ptx/local.cuh"
 
 /* 16-byte vectors that a thread of braid_reduce_group has in flight from each source. */
 #define BRAID_REDUCE_UNROLL 4
+/* And sources that it loads at the same time when their number is not known at compile time. */
+#define BRAID_REDUCE_BATCH 4
 
 /* The sum of `sources` vectors at source(i) + offset, `bytes` of each (16 unless at the end). */
 template <int NUMBER, int SOURCES, class Source>
@@ -62,22 +65,28 @@ BRAID_FN void braid_sum_vectors(Source source, int sources, uint64_t offset, uin
             sink(offset + k * stride, 16ull, braid_pack16<NUMBER>(sum));
         }
     } else {
-        float sum[UNROLL][LANES];
+        float sum[UNROLL][LANES] = {};
 
         BRAID_NO_UNROLL
-        for (int s = 0; s < sources; s++) {
-            struct braid_vec16 a[UNROLL];
-            uint64_t p = source(s) + offset;
+        for (int s = 0; s < sources; s += BRAID_REDUCE_BATCH) {
+            struct braid_vec16 a[BRAID_REDUCE_BATCH][UNROLL];
 
             BRAID_UNROLL
-            for (int k = 0; k < UNROLL; k++)
-                a[k] = braid_ptx_load16((const void *)(p + k * stride));
+            for (int j = 0; j < BRAID_REDUCE_BATCH; j++) {
+                uint64_t p = s + j < sources ? source(s + j) + offset : 0;
+
+                BRAID_UNROLL
+                for (int k = 0; k < UNROLL; k++) {
+                    a[j][k].lo = 0; /* what is not there adds 0 */
+                    a[j][k].hi = 0;
+                    braid_ptx_load16_if(&a[j][k], (const void *)(p + k * stride), p != 0);
+                }
+            }
             BRAID_UNROLL
-            for (int k = 0; k < UNROLL; k++) {
-                if (s == 0)
-                    braid_unpack16<NUMBER>(a[k], sum[k]);
-                else
-                    braid_add16<NUMBER>(sum[k], a[k]);
+            for (int j = 0; j < BRAID_REDUCE_BATCH; j++) {
+                BRAID_UNROLL
+                for (int k = 0; k < UNROLL; k++)
+                    braid_add16<NUMBER>(sum[k], a[j][k]);
             }
         }
         BRAID_UNROLL
@@ -99,7 +108,9 @@ template <int NUMBER, int SOURCES, class Source, class Sink>
 BRAID_FN void braid_reduce_group(Source source, int sources, uint64_t bytes, float scale,
                                  int aligned, Sink sink, uint32_t thread, uint32_t threads)
 {
-    constexpr int UNROLL = SOURCES == 2 ? BRAID_REDUCE_UNROLL : 2;
+    constexpr int UNROLL = SOURCES == 2                      ? BRAID_REDUCE_UNROLL
+                           : braid_number<NUMBER>::lanes > 8 ? 1
+                                                             : 2;
     uint64_t stride = 16ull * threads;
     uint64_t whole = aligned ? bytes & ~15ull : 0;
     uint64_t offset = 16ull * thread;
