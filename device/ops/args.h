@@ -3,9 +3,10 @@
  * side of device/ops and by its kernels; not installed. Fixed width, no functions. Bytes and byte offsets throughout.
  *
  * The operations window, the same on every rank (R ranks, two parities of every area, chosen by the epoch of the operation):
- *   flags      uint32_t[2][2][R][BRAID_OPS_CHUNKS]: chunk flags by parity, kind, source rank; then ready words uint64_t[2][R]
+ *   flags      uint32_t[2][2][R][BRAID_OPS_CHUNKS]: chunk flags by parity, kind (0 data is there, 1 the
+ *              source has finished the chunk: its result is there, its staging is free), source rank; then ready words uint64_t[2][R]
  *   packets    [2][R - 1][packet_slot]: LL packets by parity and source; nothing else is ever written there
- *   staging    [2][R - 1][staging_slot]: chunks by parity and source
+ *   staging    [2][R - 1][staging_slot]: rings of chunks by parity and source
  * Source s owns slot (s - d - 1 mod R) on destination d. A flag is braid_packet_flag(epoch) of the operation that set it; it is
  * compared for equality, because its parity is written again only two operations later. A ready word is {tag, flag}: the source has
  * begun the operation, and the tag says how large it is there, so that ranks that disagree find out.
@@ -21,13 +22,16 @@
 #include <braid/wire/devcomm_v1.h>
 #include <braid/wire/number_v1.h>
 
-#define BRAID_OPS_CHUNKS    1024u /* chunks of one block, at most */
+#define BRAID_OPS_CHUNKS 4096u /* chunks of one block, at most */
+#define BRAID_OPS_RING                                                                             \
+    (8u << 20) /* bytes of all staging rings of a parity: small enough for the L2 cache */
 #define BRAID_OPS_RANKS     64    /* ranks of the collectives: what fits in a kernel's parameters */
 #define BRAID_OPS_TILE      1536u /* bytes that one warp moves by packets */
 #define BRAID_OPS_TILE_WIRE 2048u /* and the bytes of those packets */
 #define BRAID_OPS_PUSHERS   4u    /* warps of an exchange CTA that push */
-#define BRAID_OPS_SERVICE   6u /* the first warps of it: pushers, waiter, flagger; the others work */
-#define BRAID_OPS_WARPS     22u /* of it */
+#define BRAID_OPS_SERVICE   7u    /* the first warps of it: pushers, announcer, waiter, flagger */
+#define BRAID_OPS_WORKERS   16u   /* and those that work */
+#define BRAID_OPS_WARPS     (BRAID_OPS_SERVICE + BRAID_OPS_WORKERS)
 
 /* Where the areas are. */
 struct braid_ops_layout {
@@ -65,6 +69,7 @@ struct braid_exchange_args {
     uint64_t total;   /* of `in`: the blocks at the end may be short or empty */
     uint64_t result;  /* offset in the result window of rank 0's block; blocks are `stride` apart */
     uint32_t chunk;   /* bytes, a multiple of 16 KiB, at most 64 KiB */
+    uint32_t slots;   /* chunks of a staging ring */
     uint32_t results; /* this rank's block goes to every peer's result window */
     uint32_t aligned; /* in, out, stride, result are multiples of 16 */
     uint32_t in_place; /* out overwrites what is pushed (one-shot) */
@@ -85,6 +90,7 @@ struct braid_copy_peer {
 struct braid_copy_args {
     struct braid_ops_layout layout;
     uint32_t chunk;   /* bytes, a multiple of 16 KiB, at most 64 KiB */
+    uint32_t slots;   /* chunks of a staging ring */
     uint32_t aligned; /* every address is a multiple of 16 */
     uint32_t same;    /* every peer gets the same bytes: they are read once */
     uint32_t direct;  /* chunks go to peers' `to`, which must be ready first */

@@ -90,6 +90,13 @@ static uint32_t tag_of(const struct call *c)
     return (uint32_t)(x >> 32) | 1u;
 }
 
+static uint32_t slots_of(const struct call *c)
+{
+    uint64_t ring = MIN(c->ops->staging_limit, BRAID_OPS_RING / MAX(c->question.ranks - 1, 1u));
+
+    return (uint32_t)MAX(ring / c->plan.chunk, 1);
+}
+
 static int reduce_kernel(const struct call *c, int first, int number)
 {
     return first + 2 * number + (c->question.ranks == 2 ? 0 : 1);
@@ -121,6 +128,7 @@ static int run_exchange_reduce(const struct call *c, int number, uint64_t stride
         .layout = c->ops->layout,
         .stride = stride,
         .chunk = c->plan.chunk,
+        .slots = slots_of(c),
         .results = c->plan.method == BRAID_METHOD_TWO_SHOT,
         .in_place = c->plan.method == BRAID_METHOD_ONE_SHOT && c->in == c->out,
         .scale = c->scale,
@@ -262,6 +270,7 @@ static int run_exchange_copy(const struct call *c, const struct moves *m)
     struct braid_copy_args args = {
         .layout = c->ops->layout,
         .chunk = c->plan.chunk,
+        .slots = slots_of(c),
         .same = m->same,
         .direct = c->plan.method == BRAID_METHOD_DIRECT,
         .tag = m->ragged ? 0 : tag_of(c),
@@ -396,7 +405,7 @@ int braid_all_to_all_v(struct braid_ops *ops, const void *in, const size_t *send
         };
         longest = MAX(longest, MAX(send_bytes[r], recv_bytes[r]));
     }
-    if (longest > ops->staging_limit || longest > 65536ull * BRAID_OPS_CHUNKS)
+    if (longest > 65536ull * BRAID_OPS_CHUNKS)
         return -EMSGSIZE;
     /* Lengths are known to pairs only: the chunk must not depend on them. */
     rc = prepare(&c, ops, BRAID_OP_ALL_TO_ALL_V, in, out, ops->staging_limit, 1, false, options,

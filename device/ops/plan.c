@@ -58,9 +58,9 @@ static int method_fits(const struct braid_op_question *q, uint32_t method)
                    ? 0
                    : -EOPNOTSUPP;
     case BRAID_METHOD_ENGINE:
-        return (q->kind == BRAID_OP_ALL_GATHER || q->kind == BRAID_OP_ALL_TO_ALL) && q->in_window
-                   ? 0
-                   : -EOPNOTSUPP;
+        if ((q->kind != BRAID_OP_ALL_GATHER && q->kind != BRAID_OP_ALL_TO_ALL) || !q->in_window)
+            return -EOPNOTSUPP;
+        return q->in_place && q->block > q->staging_limit ? -EMSGSIZE : 0;
     default: return -EOPNOTSUPP;
     }
 }
@@ -97,19 +97,24 @@ static void shape_packets(const struct braid_op_question *q, uint32_t sms,
     plan->segment = q->block;
 }
 
-/* Chunks small enough to share among 64 CTAs, large enough to hide a flag behind; the same on every rank. */
+/*
+ * Chunks: small ones through staging, so that the first is summed early and the ring stays in the cache; larger ones straight into
+ * results, where nobody waits for them. The same on every rank.
+ */
 static void shape_chunks(const struct braid_op_question *q, uint32_t sms,
                          struct braid_op_plan *plan)
 {
     const uint64_t least = 16384, most = 65536;
-    uint64_t limit = plan->method == BRAID_METHOD_DIRECT ? UINT64_MAX : q->staging_limit;
     uint64_t parts = plan->method == BRAID_METHOD_TWO_SHOT ? q->ranks : 1;
     uint64_t block, chunks;
 
-    limit = MIN(limit, most * BRAID_OPS_CHUNKS) & ~(most - 1);
-    plan->segment = MIN(q->block, limit * parts);
+    plan->segment = MIN(q->block, most * BRAID_OPS_CHUNKS * parts);
     block = (plan->segment + parts - 1) / parts;
-    plan->chunk = (uint32_t)MIN(MAX((block / 64 + least - 1) & ~(least - 1), least), most);
+    plan->chunk = (uint32_t)least;
+    if (plan->method == BRAID_METHOD_DIRECT)
+        plan->chunk = (uint32_t)MIN(MAX((block / 128 + least - 1) & ~(least - 1), least), most);
+    while (plan->chunk < most && (block + plan->chunk - 1) / plan->chunk > BRAID_OPS_CHUNKS)
+        plan->chunk = (uint32_t)MIN(2 * plan->chunk, most);
     chunks = MAX((block + plan->chunk - 1) / plan->chunk, 1);
     plan->threads = 32 * BRAID_OPS_WARPS;
     plan->ctas = (uint32_t)MIN(chunks, sms);

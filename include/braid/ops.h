@@ -81,7 +81,8 @@ struct braid_ops_config {
         packet_bytes; /* GPU memory for packets, one parity: an operation by packets moves up to 3/4 of it, divided by
                               ranks - 1, from each rank to each other */
     size_t
-        staging_bytes; /* GPU memory for staging, one parity: likewise, all of it. Larger operations are split */
+        staging_bytes; /* GPU memory for staging, one parity, likewise. All-to-all in place by copy engines needs a block
+                              of it for each peer; kernels use a ring of at most 8 MiB in it, whatever the size */
 };
 
 #define BRAID_OPS_CONFIG_INIT                                                                      \
@@ -125,7 +126,7 @@ BRAID_API int braid_all_to_all(struct braid_ops *ops, const void *in, void *out,
 /*
  * All-to-all with lengths of its own for each pair, in bytes: send_bytes[r] from in + send_offsets[r] to rank r, whose
  * recv_bytes[this rank] must be equal. Host arrays of `ranks` entries, read before the call returns. Not in place. Method AUTO and
- * STAGED only; each pair moves at most staging_bytes / (ranks - 1), else -EMSGSIZE on this rank (and a status on the others).
+ * STAGED only; each pair moves at most 256 MiB, else -EMSGSIZE on this rank (and a status on the others).
  */
 BRAID_API int braid_all_to_all_v(struct braid_ops *ops, const void *in, const size_t *send_bytes,
                                  const size_t *send_offsets, void *out, const size_t *recv_bytes,

@@ -380,7 +380,7 @@ class Bench:
             "write_host_1": lambda: batch(*flag), "write_peer_1": lambda: batch(("write", peer + 4096, 1)),
             "copy_peer_4K": lambda: copy(peer + 2 * MI, 4096), "copy_peer_4K_twice": both(lambda: copy(peer + 2 * MI, 4096), lambda: copy(peer + 3 * MI, 4096)),
             "copy_4K_then_write": both(lambda: copy(peer + 2 * MI, 4096), lambda: batch(("write", peer + 4096, 1))),
-            "meet": lambda: batch(*meet), "meet_leave_one_batch": lambda: batch(*meet, *leave),
+            "meet_leave_one_batch": lambda: batch(*meet, *leave),
             "meet_copy_leave": both(lambda: batch(*meet), lambda: copy(peer + 2 * MI, 4096), lambda: batch(*leave)),
             "meet_copy_leave_flags": both(lambda: batch(*flag, *meet), lambda: copy(peer + 2 * MI, 4096), lambda: batch(*leave, *flag)),
         }
@@ -390,7 +390,8 @@ class Bench:
         self.say("pieces of copy-engine operations, us: " + " ".join(f"{n}={v[len(v) // 2]:.2f}" for n, v in times.items()))
         self.table.append("pieces, us: " + " ".join(f"{n}={v[len(v) // 2]:.2f}" for n, v in times.items()))
 
-    def finish(self):
+    def flush(self):
+        """Writes the rows there are: a group that hangs must not lose the ones before it."""
         if self.rank != 0:
             return
         commit = os.environ.get("COMMIT", "")
@@ -399,13 +400,13 @@ class Bench:
                 commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
             except OSError:
                 pass
+        rows, self.rows = self.rows, []
         names = {torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())}
         common = {"machine": f"{torch.cuda.device_count()}x {'/'.join(names)} NVLink", "commit": commit, "date": time.strftime("%Y-%m-%d"),
                   "versions": {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "cuda": torch.version.cuda, "torch": torch.__version__}}
         with open(os.path.join(os.environ.get("OUT", "."), "collectives.jsonl"), "a") as f:
-            for row in self.rows:
+            for row in rows:
                 f.write(json.dumps({**row, **common}) + "\n")
-        print("\n".join(self.table), flush=True)
 
 
 def main(rank, world, port, groups):
@@ -431,10 +432,11 @@ def main(rank, world, port, groups):
             failed_here = True
         else:
             failed_here = False
+        bench.flush()
         if not bench.agree(not failed_here):
             failed = True
             bench.open()  # a failed communicator stays failed; the old one is left alone
-    bench.finish()
+    bench.say("\n".join(bench.table))
     bench.say("device library:", bench.braid.error() or "no failure")
     os._exit(1 if failed else 0)  # a captured NCCL communicator can hang when it is destroyed
 

@@ -1,14 +1,15 @@
 /*
- * Large collectives: chunks travel through staging buffers (or straight into the result) with a flag each. One CTA is four roles that
+ * Large collectives: chunks travel through staging buffers (or straight into the result) with a flag each. One CTA is five roles that
  * only meet in shared memory:
- *   pushers  four threads; bulk copies of this rank's chunks to the peers, a flag behind each chunk. A flag needs its chunk to be written
- *            there, which takes longer than sending the next; so they take turns
- *   waiter   one warp; waits for peers' chunk flags, in order, and counts what has arrived
- *   flagger  one warp; when all workers are done with a chunk whose result goes to peers, stores the flags
- *   workers  the other warps; sum or copy arrived chunks
- * Chunk c belongs to CTA c mod grid here; flags are per chunk, so ranks may run different grids. Nobody waits for another CTA of its
- * own GPU, chunks are taken in ascending order, and pushes wait for nothing but `ready`, so any number of CTAs makes progress.
- * A failed wait changes no control flow: all roles run to the end and the host finds the reason.
+ *   pushers    four threads; bulk copies of this rank's chunks to the peers
+ *   announcer  one warp; stores the flag of each chunk once it is written there. The fence that this takes would stop a pusher
+ *   waiter     one warp; watches peers' chunk flags, 32 at a time, and counts what has arrived
+ *   workers    four groups of four warps, each with a chunk of its own; sum or copy arrived chunks
+ *   flagger    one warp; tells the peers which chunks the workers have finished: results that are theirs now, or staging that is free
+ * Chunk c belongs to CTA c mod grid here; flags are per chunk, so ranks may run different grids. Staging is a ring of `slots` chunks,
+ * small enough to stay in the L2 cache; chunk c waits until chunk c - slots has been finished at its destination. Nobody waits for
+ * another CTA of its own GPU, and all waits are for chunks of lower numbers or of peers, taken in ascending order, so any number of
+ * CTAs makes progress. A failed wait changes no control flow: all roles run to the end and the host finds the reason.
  */
 #ifndef BRAID_DEVICE_OPS_EXCHANGE_CUH
 #define BRAID_DEVICE_OPS_EXCHANGE_CUH
@@ -20,17 +21,23 @@
 
 #include "common.cuh"
 
-#define EXCHANGE_WARPS 32u /* of a CTA, at most */
+/* Warps of a CTA, in this order: pushers, announcer, waiter, flagger, workers. */
+#define ANNOUNCER     BRAID_OPS_PUSHERS
+#define WAITER        (BRAID_OPS_PUSHERS + 1u)
+#define FLAGGER       (BRAID_OPS_PUSHERS + 2u)
+#define GROUPS        4u /* of workers */
+#define GROUP_WARPS   (BRAID_OPS_WORKERS / GROUPS)
+#define GROUP_THREADS (32u * GROUP_WARPS)
 
 /* The pushers' rings: BRAID_BULK_SHARED bytes each, dynamic (BRAID_OPS_RING_BYTES on the host). */
 extern __shared__ __align__(128) uint8_t exchange_memory[];
 
-/* What the roles tell each other; counts of this CTA's chunks. Each word has one writer. */
+/* What the roles tell each other about this CTA's chunks, which they count from 0. Each word has one writer and only grows. */
 struct exchange_shared {
     uint32_t arrived; /* chunks whose data from every peer is here */
-    uint32_t
-        pushed[BRAID_OPS_PUSHERS]; /* by pusher: its chunks that have been read for every peer */
-    uint32_t done[EXCHANGE_WARPS]; /* by worker warp: chunks finished */
+    uint32_t written
+        [BRAID_OPS_PUSHERS]; /* by pusher: chunks (for a peer, or for all) that are written there */
+    uint32_t done[BRAID_OPS_WORKERS]; /* by worker warp: chunks of its group that it has finished */
 };
 
 /* One chunk of one block. */
@@ -53,6 +60,20 @@ BRAID_FN uint32_t exchange_part(uint64_t bytes, uint32_t chunk, uint32_t index)
     return begin >= bytes ? 0 : bytes - begin < chunk ? (uint32_t)(bytes - begin) : chunk;
 }
 
+/* How many of `chunks` chunks are this CTA's. */
+BRAID_FN uint32_t exchange_share(uint32_t chunks)
+{
+    uint32_t block = braid_ptx_block(), blocks = braid_ptx_blocks();
+
+    return chunks <= block ? 0 : (chunks - block + blocks - 1) / blocks;
+}
+
+/* This CTA's chunk number `k` in the block. */
+BRAID_FN uint32_t exchange_chunk(uint32_t k)
+{
+    return braid_ptx_block() + k * braid_ptx_blocks();
+}
+
 BRAID_FN void exchange_open(struct exchange_shared *s)
 {
     uint32_t t = braid_ptx_thread();
@@ -60,18 +81,14 @@ BRAID_FN void exchange_open(struct exchange_shared *s)
     if (t == 0)
         s->arrived = 0;
     if (t < BRAID_OPS_PUSHERS)
-        s->pushed[t] = 0;
-    if (t < EXCHANGE_WARPS)
+        s->written[t] = 0;
+    if (t < BRAID_OPS_WORKERS)
         s->done[t] = 0;
 }
 
-/* Waits until a count in shared memory is above `index`. Its writer is a role of this CTA, whose own waits are bounded. */
-BRAID_FN void exchange_await(const uint32_t *word, uint32_t index)
+BRAID_FN uint32_t exchange_read(const uint32_t *word)
 {
-    uint32_t shared = braid_ptx_shared(word);
-
-    while (braid_ptx_load_acquire_cta_shared(shared) <= index) {
-    }
+    return braid_ptx_load_acquire_cta_shared(braid_ptx_shared(word));
 }
 
 BRAID_FN void exchange_count(uint32_t *word, uint32_t count)
@@ -79,45 +96,12 @@ BRAID_FN void exchange_count(uint32_t *word, uint32_t count)
     braid_ptx_store_release_cta_shared(braid_ptx_shared(word), count);
 }
 
-/* Waits until chunk number `k` of this CTA has been read for every peer. */
-BRAID_FN void exchange_await_pushed(const struct exchange_shared *s, uint32_t k)
+/* Waits until a count is above `index`. Its writer is a role of this CTA, whose own waits are bounded. */
+BRAID_FN void exchange_await(const uint32_t *word, uint32_t index)
 {
-    exchange_await(&s->pushed[k % BRAID_OPS_PUSHERS], k / BRAID_OPS_PUSHERS);
+    while (exchange_read(word) <= index) {
+    }
 }
-
-/* A worker warp has finished this CTA's chunk number `k`. */
-BRAID_FN void exchange_done(struct exchange_shared *s, uint32_t k)
-{
-    braid_ptx_sync_warp();
-    if (braid_ptx_lane() == 0)
-        exchange_count(&s->done[braid_ptx_thread() / 32], k + 1);
-}
-
-/* The flagger waits until all worker warps have finished chunk number `k`; all its lanes then see what the workers wrote. */
-BRAID_FN void exchange_await_workers(const struct exchange_shared *s, uint32_t k)
-{
-    uint32_t lane = braid_ptx_lane();
-    uint32_t warps = braid_ptx_threads() / 32;
-    uint32_t word = braid_ptx_shared(&s->done[lane]);
-    int worker = lane >= BRAID_OPS_SERVICE && lane < warps;
-    uint32_t seen = k + 1;
-
-    do {
-        if (worker)
-            seen = braid_ptx_load_acquire_cta_shared(word);
-    } while (!braid_ptx_all_in_warp(seen > k));
-    braid_ptx_sync_warp();
-}
-
-/*
- * The pusher's walk over (chunk, peer) and the pieces inside: a cursor. Peers are visited from the next rank on, so that ranks do
- * not all push to the same one.
- */
-struct cursor {
-    uint32_t chunk;  /* index in the block */
-    uint32_t hop;    /* peer = rank + hop */
-    uint32_t offset; /* in the chunk */
-};
 
 BRAID_FN uint32_t exchange_peer(uint32_t rank, uint32_t ranks, uint32_t hop)
 {
@@ -125,82 +109,110 @@ BRAID_FN uint32_t exchange_peer(uint32_t rank, uint32_t ranks, uint32_t hop)
 }
 
 /*
- * A pusher: one thread, one in BRAID_OPS_PUSHERS of the CTA's chunks. Plan gives what to move:
- *   plan.chunks                       chunks of the longest block
- *   plan.piece(chunk, peer)           from, to, bytes of that chunk for that peer (bytes 0: nothing)
- *   plan.same                         every peer gets the same bytes (loaded once)
- *   plan.begin(peer)                  before the first store to a peer
- *   plan.flag(chunk, peer)            after the chunk is written there
- * With `same`, a hop is a chunk for all peers at once.
+ * A walk over what one pusher moves: its chunks, and for each the peers from the next rank on, so that ranks do not all push to the same
+ * one; hops = 1 when all peers get the same bytes at once. Plan says what to move:
+ *   plan.chunks                 chunks of the longest block
+ *   plan.same                   every peer gets the same bytes (loaded once)
+ *   plan.piece(chunk, peer)     from, to, bytes of that chunk for that peer (bytes 0: nothing)
+ *   plan.room(chunk, peer)      is there room for the chunk at the peer now?
+ *   plan.begin(chunk, peer)     waits until there is
+ *   plan.flag(chunk, peer)      after the chunk is written there
  */
-template <class Plan> struct pusher {
-    const Plan &plan;
-    struct braid_bulk ring;
-    uint32_t rank, ranks;
-    uint32_t hops; /* groups of a chunk: 1 when all peers get the same, else ranks - 1 */
+struct cursor {
+    uint32_t chunk;  /* index in the block */
+    uint32_t hop;    /* peer = rank + hop */
+    uint32_t offset; /* in the chunk */
+};
 
-    /* The piece at a cursor; moves the cursor to the next one. Returns 0 at the end of the walk. */
-    __device__ __forceinline__ int next(struct cursor &at, struct piece &p, uint32_t &chunk,
-                                        uint32_t &hop, int &last)
+template <class Plan> struct walk {
+    const Plan &plan;
+    uint32_t rank, ranks, hops;
+
+    __device__ __forceinline__ struct cursor begin(uint32_t turn) const
+    {
+        return {braid_ptx_block() + turn * braid_ptx_blocks(), 1, 0};
+    }
+
+    __device__ __forceinline__ uint32_t peer(uint32_t hop) const
+    {
+        return exchange_peer(rank, ranks, hop);
+    }
+
+    /* To the next chunk and peer. */
+    __device__ __forceinline__ void skip(struct cursor &at) const
+    {
+        at.offset = 0;
+        at.hop++;
+        if (at.hop > hops) {
+            at.hop = 1;
+            at.chunk += braid_ptx_blocks() * BRAID_OPS_PUSHERS;
+        }
+    }
+
+    /* To the first chunk and peer from here on that has something to move; 0 at the end. */
+    __device__ __forceinline__ int seek(struct cursor &at) const
     {
         BRAID_NO_UNROLL
-        while (at.chunk < plan.chunks) {
-            struct piece whole = plan.piece(at.chunk, exchange_peer(rank, ranks, at.hop));
-
-            chunk = at.chunk;
-            hop = at.hop;
-            p.from = whole.from + at.offset;
-            p.to = whole.to + at.offset;
-            p.bytes = whole.bytes - at.offset < BRAID_BULK_PIECE ? whole.bytes - at.offset
-                                                                 : BRAID_BULK_PIECE;
-            last = at.offset + p.bytes == whole.bytes;
-            at.offset += p.bytes;
-            if (last) {
-                at.offset = 0;
-                at.hop++;
-                if (at.hop > hops) {
-                    at.hop = 1;
-                    at.chunk += braid_ptx_blocks() * BRAID_OPS_PUSHERS;
-                }
-            }
-            if (whole.bytes != 0)
+        for (; at.chunk < plan.chunks; skip(at)) {
+            if (plan.piece(at.chunk, peer(at.hop)).bytes != 0)
                 return 1;
         }
         return 0;
     }
 
+    /* The next piece for the bulk copies; `last`: it ends its chunk. Moves the cursor on. 0 at the end. */
+    __device__ __forceinline__ int next(struct cursor &at, struct piece &p, int &last) const
+    {
+        struct piece whole;
+
+        if (!seek(at))
+            return 0;
+        whole = plan.piece(at.chunk, peer(at.hop));
+        p.from = whole.from + at.offset;
+        p.to = whole.to + at.offset;
+        p.bytes =
+            whole.bytes - at.offset < BRAID_BULK_PIECE ? whole.bytes - at.offset : BRAID_BULK_PIECE;
+        last = at.offset + p.bytes == whole.bytes;
+        if (last)
+            skip(at);
+        else
+            at.offset += p.bytes;
+        return 1;
+    }
+};
+
+/* A pusher: one thread with a ring of its own. */
+template <class Plan> struct pusher {
+    struct walk<Plan> w;
+    struct braid_bulk ring;
+
     /* Starts loads as far as the ring has room. */
     __device__ __forceinline__ void load(struct cursor &at)
     {
         struct piece p;
-        uint32_t chunk, hop;
         int last;
 
         BRAID_NO_UNROLL
-        while (braid_bulk_room(&ring) && next(at, p, chunk, hop, last)) {
+        while (braid_bulk_room(&ring) && w.next(at, p, last)) {
             if (p.bytes >= 16)
                 braid_bulk_load(&ring, p.from, p.bytes & ~15u);
         }
     }
 
-    /* Stores one piece to its peer, or to all; the last few bytes of an odd length go by ordinary stores. */
-    __device__ __forceinline__ void store(const struct piece &p, uint32_t chunk, uint32_t hop)
+    /* Stores one piece, `offset` bytes into its chunk, to its peer or to all; the last few bytes of an odd length go by ordinary stores. */
+    __device__ __forceinline__ void store(const struct piece &p, uint32_t chunk, uint32_t hop,
+                                          uint32_t offset)
     {
         uint32_t bulk = p.bytes & ~15u;
         uint32_t shared = bulk != 0 ? braid_bulk_piece(&ring) : 0;
         struct braid_vec16 rest = braid_load_part(p.from + bulk, p.bytes - bulk);
 
         BRAID_NO_UNROLL
-        for (uint32_t i = hop; i < (plan.same ? ranks : hop + 1); i++) {
-            uint32_t peer = exchange_peer(rank, ranks, i);
-            uint64_t to = p.to;
+        for (uint32_t i = hop; i < (w.plan.same ? w.ranks : hop + 1); i++) {
+            uint64_t to = i == hop ? p.to : w.plan.piece(chunk, w.peer(i)).to + offset;
 
-            if (i != hop) {
-                struct piece first = plan.piece(chunk, exchange_peer(rank, ranks, hop));
-
-                to = plan.piece(chunk, peer).to + (p.to - first.to);
-            }
-            plan.begin(peer);
+            if (offset == 0)
+                w.plan.begin(chunk, w.peer(i));
             if (bulk != 0)
                 braid_ptx_bulk_store((void *)to, shared, bulk);
             if (p.bytes != bulk)
@@ -210,113 +222,258 @@ template <class Plan> struct pusher {
             braid_bulk_next(&ring);
     }
 
-    __device__ __forceinline__ void flag(uint32_t chunk, uint32_t hop)
+    /* May the chunk go to its peers without waiting? */
+    __device__ __forceinline__ int room(uint32_t chunk, uint32_t hop)
     {
-        braid_ptx_fence_sys();
+        int all = 1;
+
         BRAID_NO_UNROLL
-        for (uint32_t i = hop; i < (plan.same ? ranks : hop + 1); i++)
-            plan.flag(chunk, exchange_peer(rank, ranks, i));
+        for (uint32_t i = hop; i < (w.plan.same ? w.ranks : hop + 1); i++)
+            all &= w.plan.room(chunk, w.peer(i));
+        return all;
     }
 
-    /*
-     * Moves the chunks of pusher `turn`. The flag of a chunk is stored when the next one is on its way, so that the link never drains;
-     * *pushed counts the chunks that all peers' copies have been read from.
-     */
-    __device__ __forceinline__ void run(uint32_t turn, uint32_t *pushed)
+    /* Moves the chunks of pusher `turn`. A chunk counts as written when the next one is on its way, so that the link never drains; but
+     * before a wait for room everything is written and counted, because the room may depend on it. */
+    __device__ __forceinline__ void run(uint32_t turn, uint32_t *written)
     {
-        struct cursor loads = {braid_ptx_block() + turn * braid_ptx_blocks(), 1, 0};
-        struct cursor stores = loads;
+        struct cursor loads = w.begin(turn), stores = loads;
+        uint32_t pieces = 0, count = 0, offset = 0;
         struct piece p;
-        uint32_t chunk, hop, before_chunk = 0, before_hop = 0, pieces = 0, groups = 0;
-        int last, before = 0;
+        int last;
 
         load(loads);
         BRAID_NO_UNROLL
-        while (next(stores, p, chunk, hop, last)) {
-            store(p, chunk, hop);
+        while (w.seek(stores)) {
+            uint32_t chunk = stores.chunk, hop = stores.hop;
+
+            if (offset == 0 && count != 0 && !room(chunk, hop)) {
+                braid_bulk_drain();
+                exchange_count(written, count);
+            }
+            w.next(stores, p, last);
+            store(p, chunk, hop, offset);
+            offset = last ? 0 : offset + p.bytes;
             pieces += p.bytes >= 16;
             if (last) {
-                if (before) {
-                    braid_bulk_settle(pieces);
-                    flag(before_chunk, before_hop);
-                    exchange_count(pushed, ++groups / hops);
-                }
-                before = 1;
-                before_chunk = chunk;
-                before_hop = hop;
+                braid_bulk_settle(pieces);
+                exchange_count(written, count++);
                 pieces = 0;
             }
             load(loads);
         }
         braid_bulk_drain();
-        if (before)
-            flag(before_chunk, before_hop);
-        exchange_count(pushed, 0xffffffffu);
+        exchange_count(written, count);
     }
 };
 
-/* The same work by all threads of the CTA, for addresses that bulk copies cannot take. Ends with a barrier. */
+/* The same by a whole warp, for addresses that bulk copies cannot take. */
 template <class Plan>
-BRAID_FN void push_unaligned(const Plan &plan, uint32_t rank, uint32_t ranks,
-                             struct exchange_shared *s)
+BRAID_FN void push_unaligned(const struct walk<Plan> &w, uint32_t turn, uint32_t *written)
 {
-    BRAID_NO_UNROLL
-    for (uint32_t chunk = braid_ptx_block(); chunk < plan.chunks; chunk += braid_ptx_blocks()) {
-        BRAID_NO_UNROLL
-        for (uint32_t hop = 1; hop < ranks; hop++) {
-            uint32_t peer = exchange_peer(rank, ranks, hop);
-            struct piece p = plan.piece(chunk, peer);
+    struct cursor at = w.begin(turn);
+    uint32_t count = 0;
 
-            if (p.bytes == 0)
-                continue;
-            plan.begin_all(peer);
-            braid_copy_group((void *)p.to, (const void *)p.from, p.bytes, braid_ptx_thread(),
-                             braid_ptx_threads());
-            braid_ptx_sync_cta();
-            if (braid_ptx_thread() == 0) {
-                braid_ptx_fence_sys();
-                plan.flag(chunk, peer);
-            }
+    BRAID_NO_UNROLL
+    for (; w.seek(at); w.skip(at)) {
+        BRAID_NO_UNROLL
+        for (uint32_t i = at.hop; i < (w.plan.same ? w.ranks : at.hop + 1); i++) {
+            struct piece p = w.plan.piece(at.chunk, w.peer(i));
+
+            if (braid_ptx_lane() == 0)
+                w.plan.begin(at.chunk, w.peer(i));
+            braid_ptx_sync_warp();
+            BRAID_NO_UNROLL
+            for (uint32_t o = 16 * braid_ptx_lane(); o < p.bytes; o += 512)
+                braid_store_part(p.to + o, p.bytes - o, braid_load_part(p.from + o, p.bytes - o));
         }
+        braid_ptx_sync_warp();
+        if (braid_ptx_lane() == 0)
+            exchange_count(written, ++count);
     }
-    if (braid_ptx_thread() < BRAID_OPS_PUSHERS)
-        exchange_count(&s->pushed[braid_ptx_thread()], 0xffffffffu);
-    braid_ptx_sync_cta();
 }
 
-/* The pushers' warps: the first lane of each pushes. */
+/* The pushers' warps. */
 template <class Plan>
-BRAID_FN void push_bulk(const Plan &plan, uint32_t rank, uint32_t ranks, uint32_t turn,
-                        struct exchange_shared *s)
+BRAID_FN void exchange_push(const struct walk<Plan> &w, uint32_t turn, uint32_t aligned,
+                            struct exchange_shared *s)
 {
-    if (braid_ptx_lane() == 0) {
+    if (!aligned) {
+        push_unaligned(w, turn, &s->written[turn]);
+    } else if (braid_ptx_lane() == 0) {
         struct pusher<Plan> p = {
-            plan, braid_bulk_open_thread(exchange_memory + turn * BRAID_BULK_SHARED), rank, ranks,
-                plan.same ? 1 : ranks - 1
+            w, braid_bulk_open_thread(exchange_memory + turn * BRAID_BULK_SHARED)
         };
 
-        p.run(turn, &s->pushed[turn]);
+        p.run(turn, &s->written[turn]);
+    }
+}
+
+/* Waits until this CTA's chunk number `k` has been read for every peer. */
+BRAID_FN void exchange_await_pushed(const struct exchange_shared *s, uint32_t k, uint32_t hops)
+{
+    exchange_await(&s->written[k % BRAID_OPS_PUSHERS], (k / BRAID_OPS_PUSHERS + 1) * hops - 1);
+}
+
+/*
+ * The announcer: lane q follows pusher q. One fence covers what all pushers have written by then: a pusher's writes are complete when it
+ * counts them, the lane has acquired the count, and its flags follow its fence.
+ */
+template <class Plan>
+BRAID_FN void exchange_announce(const struct walk<Plan> &w, const struct exchange_shared *s)
+{
+    uint32_t lane = braid_ptx_lane();
+    struct cursor at = w.begin(lane);
+    uint32_t announced = 0;
+    int more = lane < BRAID_OPS_PUSHERS && w.seek(at);
+
+    BRAID_NO_UNROLL
+    while (braid_ptx_any_in_warp(more)) {
+        uint32_t written = more ? exchange_read(&s->written[lane]) : announced;
+
+        if (!braid_ptx_any_in_warp(written != announced))
+            continue;
+        braid_ptx_fence_sys();
+        BRAID_NO_UNROLL
+        for (; announced != written; announced++) {
+            for (uint32_t i = at.hop; i < (w.plan.same ? w.ranks : at.hop + 1); i++)
+                w.plan.flag(at.chunk, w.peer(i));
+            w.skip(at);
+            more = w.seek(at);
+        }
+        braid_ptx_sync_warp();
     }
 }
 
 /*
- * A warp waits for chunk `chunk` from every peer that sends it; has(peer) says which do. One flag a lane, 32 peers at a time.
+ * The waiter: lane i watches chunk number base + i of this CTA, from each peer in turn that sends it (has(chunk, peer)); `arrived` counts
+ * the chunks without a gap. kind as in op_flag. All lanes of one warp.
  */
 template <class Has>
 BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_devwin *w,
                             const struct braid_ops_layout *l, const struct op *op, uint32_t kind,
-                            uint32_t chunk, Has has)
+                            uint32_t total, uint32_t *arrived, Has has)
 {
-    BRAID_NO_UNROLL
-    for (uint32_t first = 0; first < l->ranks; first += 32) {
-        uint32_t peer = first + braid_ptx_lane();
-        const uint32_t *word = nullptr;
+    uint32_t lane = braid_ptx_lane();
+    uint32_t base = 0, hop = 1, seen = 0;
+    uint64_t start_ns = 0;
+    int polls = 0, status = 0;
 
-        if (peer < l->ranks && peer != l->rank && has(peer))
-            word = op_flag(w, l, op, kind, peer, l->rank, chunk);
-        op_wait_warp(c, word, op->flag, kind == 0 ? BRAID_WAIT_CHUNK : BRAID_WAIT_RESULT, peer,
-                     chunk);
+    BRAID_NO_UNROLL
+    while (base < total) {
+        uint32_t chunk = exchange_chunk(base + lane);
+        uint32_t here, step;
+
+        BRAID_NO_UNROLL
+        while (base + lane < total && hop < l->ranks) {
+            uint32_t peer = exchange_peer(l->rank, l->ranks, hop);
+
+            if (has(chunk, peer)) {
+                seen =
+                    braid_ptx_load_acquire_sys_u32(op_flag(w, l, op, kind, peer, l->rank, chunk));
+                if (seen != op->flag && status == 0)
+                    break;
+            }
+            hop++;
+        }
+        here = braid_ptx_vote_warp(base + lane >= total || hop >= l->ranks);
+        step = here == 0xffffffffu ? 32 : (uint32_t)__ffs((int)~here) - 1;
+        if (step != 0) {
+            braid_ptx_sync_warp(); /* what any lane has acquired, before lane 0 counts it */
+            base = base + step < total ? base + step : total;
+            if (lane == 0 && arrived != nullptr)
+                exchange_count(arrived, base);
+            hop = braid_ptx_from_lane(hop, (lane + step) & 31);
+            if (lane + step >= 32)
+                hop = 1;
+            polls = 0;
+            start_ns = 0;
+        } else if (++polls == BRAID_LL_POLLS) {
+            polls = 0;
+            status = braid_ptx_min_in_warp(braid_wait_check_thread(c, &start_ns));
+            if (status != 0 && lane == 0)
+                braid_fail_thread(c, status, kind == 0 ? BRAID_WAIT_CHUNK : BRAID_WAIT_RESULT,
+                                  (int)exchange_peer(l->rank, l->ranks, hop), chunk, op->flag, seen,
+                                  braid_ptx_now_ns() - start_ns);
+        }
     }
+}
+
+/* A worker warp has finished this CTA's chunk number `k`. */
+BRAID_FN void exchange_done(struct exchange_shared *s, uint32_t k)
+{
+    braid_ptx_sync_warp();
+    if (braid_ptx_lane() == 0)
+        exchange_count(&s->done[braid_ptx_thread() / 32 - BRAID_OPS_SERVICE], k / GROUPS + 1);
+}
+
+/*
+ * The flagger: chunk after chunk, once all warps of its group have finished it, tell(chunk, peer) decides whether the peer wants to know,
+ * and its kind 1 flag is stored there. Group g has the chunks g, g + GROUPS, ...: the first one that some warp has not finished is
+ * the smallest g + GROUPS * done.
+ */
+template <class Tell>
+BRAID_FN void exchange_flag(const struct braid_devwin *w, const struct braid_ops_layout *l,
+                            const struct op *op, const struct exchange_shared *s, uint32_t total,
+                            Tell tell)
+{
+    uint32_t lane = braid_ptx_lane();
+    uint32_t base = 0;
+
+    BRAID_NO_UNROLL
+    while (base < total) {
+        uint32_t next = total;
+
+        if (lane < BRAID_OPS_WORKERS)
+            next = lane / GROUP_WARPS + GROUPS * exchange_read(&s->done[lane]);
+        next = (uint32_t)braid_ptx_min_in_warp((int)(next < total ? next : total));
+        if (next == base)
+            continue;
+        braid_ptx_sync_warp();
+        braid_ptx_fence_sys(); /* each lane: what it, or the lane beside it, has seen of the workers, before its own flags */
+        BRAID_NO_UNROLL
+        for (uint32_t k = base + lane; k < next; k += 32) {
+            uint32_t chunk = exchange_chunk(k);
+
+            for (uint32_t hop = 1; hop < l->ranks; hop++) {
+                uint32_t peer = exchange_peer(l->rank, l->ranks, hop);
+
+                if (tell(chunk, peer))
+                    braid_ptx_store_relaxed_sys_u32(op_flag(w, l, op, 1, l->rank, peer, chunk),
+                                                    op->flag);
+            }
+        }
+        base = next;
+    }
+}
+
+/* Has `peer` finished chunk `chunk` - slots, whose place in its staging chunk `chunk` takes? One thread. */
+BRAID_FN int exchange_room(const struct braid_devwin *w, const struct braid_ops_layout *l,
+                           const struct op *op, uint32_t slots, uint32_t chunk, uint32_t peer)
+{
+    return chunk < slots || braid_ptx_load_acquire_sys_u32(
+                                op_flag(w, l, op, 1, peer, l->rank, chunk - slots)) == op->flag;
+}
+
+/* Waits until it has. */
+BRAID_FN void exchange_await_room(const struct braid_devcomm *c, const struct braid_devwin *w,
+                                  const struct braid_ops_layout *l, const struct op *op,
+                                  uint32_t slots, uint32_t chunk, uint32_t peer)
+{
+    if (chunk >= slots)
+        op_wait_thread(c, op_flag(w, l, op, 1, peer, l->rank, chunk - slots), op->flag,
+                       BRAID_WAIT_RESULT, peer, chunk - slots);
+}
+
+/* A worker's number in its group, and the group's. */
+BRAID_FN uint32_t exchange_group(void)
+{
+    return (braid_ptx_thread() / 32 - BRAID_OPS_SERVICE) / GROUP_WARPS;
+}
+
+BRAID_FN uint32_t exchange_group_thread(void)
+{
+    return braid_ptx_thread() - 32 * (BRAID_OPS_SERVICE + GROUP_WARPS * exchange_group());
 }
 
 #endif

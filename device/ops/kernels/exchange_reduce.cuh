@@ -20,6 +20,7 @@ BRAID_FN uint64_t reduce_block(const struct braid_exchange_args *a, uint32_t ran
 }
 
 struct reduce_plan {
+    const struct braid_devcomm *c;
     const struct braid_devwin *w;
     const struct braid_exchange_args *a;
     const struct op *op;
@@ -28,21 +29,23 @@ struct reduce_plan {
 
     __device__ __forceinline__ struct piece piece(uint32_t chunk, uint32_t peer) const
     {
-        uint64_t offset = (uint64_t)chunk * a->chunk;
         struct piece p;
 
-        p.from = a->in + a->stride * peer + offset;
-        p.to = op_staging(w, &a->layout, op, a->layout.rank, peer) + offset;
+        p.from = a->in + a->stride * peer + (uint64_t)chunk * a->chunk;
+        p.to = op_staging(w, &a->layout, op, a->layout.rank, peer) +
+               (uint64_t)(chunk % a->slots) * a->chunk;
         p.bytes = exchange_part(reduce_block(a, peer), a->chunk, chunk);
         return p;
     }
 
-    __device__ __forceinline__ void begin(uint32_t) const
+    __device__ __forceinline__ int room(uint32_t chunk, uint32_t peer) const
     {
+        return exchange_room(w, &a->layout, op, a->slots, chunk, peer);
     }
 
-    __device__ __forceinline__ void begin_all(uint32_t) const
+    __device__ __forceinline__ void begin(uint32_t chunk, uint32_t peer) const
     {
+        exchange_await_room(c, w, &a->layout, op, a->slots, chunk, peer);
     }
 
     __device__ __forceinline__ void flag(uint32_t chunk, uint32_t peer) const
@@ -58,72 +61,37 @@ BRAID_FN void reduce_wait(const struct braid_devcomm *c, const struct braid_devw
                           struct exchange_shared *s, uint32_t chunks)
 {
     const struct braid_ops_layout *l = &a->layout;
-    uint32_t k = 0;
 
     if (braid_ptx_block() == 0)
         op_hear_warp(c, w, l, op, [&](uint32_t) { return a->tag; });
-    BRAID_NO_UNROLL
-    for (uint32_t chunk = braid_ptx_block(); chunk < chunks; chunk += braid_ptx_blocks()) {
-        exchange_wait(c, w, l, op, 0, chunk, [](uint32_t) { return 1; });
-        if (braid_ptx_lane() == 0)
-            exchange_count(&s->arrived, ++k);
-    }
-    if (!a->results)
-        return;
-    BRAID_NO_UNROLL
-    for (uint32_t hop = 1; hop < l->ranks; hop++) {
-        uint32_t peer = exchange_peer(l->rank, l->ranks, hop);
-        uint32_t theirs = exchange_chunks(reduce_block(a, peer), a->chunk);
-
-        BRAID_NO_UNROLL
-        for (uint32_t first = braid_ptx_block(); first < theirs; first += 32 * braid_ptx_blocks()) {
-            uint32_t chunk = first + braid_ptx_lane() * braid_ptx_blocks();
-
-            op_wait_warp(c, chunk < theirs ? op_flag(w, l, op, 1, peer, l->rank, chunk) : nullptr,
-                         op->flag, BRAID_WAIT_RESULT, peer, chunk);
-        }
-    }
-}
-
-/* The flagger: tells every peer which chunks of this rank's result are there. */
-BRAID_FN void reduce_flag(const struct braid_devwin *w, const struct braid_exchange_args *a,
-                          const struct op *op, const struct exchange_shared *s, uint32_t chunks)
-{
-    const struct braid_ops_layout *l = &a->layout;
-    uint32_t k = 0;
-
-    BRAID_NO_UNROLL
-    for (uint32_t chunk = braid_ptx_block(); chunk < chunks; chunk += braid_ptx_blocks()) {
-        exchange_await_workers(s, k++);
-        braid_ptx_fence_sys(); /* each lane: what it has seen of the workers, before its own flag */
-        for (uint32_t peer = braid_ptx_lane(); peer < l->ranks; peer += 32) {
-            if (peer != l->rank)
-                braid_ptx_store_relaxed_sys_u32(op_flag(w, l, op, 1, l->rank, peer, chunk),
-                                                op->flag);
-        }
-        braid_ptx_sync_warp();
-    }
+    exchange_wait(c, w, l, op, 0, exchange_share(chunks), &s->arrived,
+                  [](uint32_t, uint32_t) { return 1; });
+    if (a->results)
+        exchange_wait(c, w, l, op, 1, exchange_share(exchange_chunks(a->bytes, a->chunk)), nullptr,
+                      [&](uint32_t chunk, uint32_t peer) {
+                          return exchange_part(reduce_block(a, peer), a->chunk, chunk) != 0;
+                      });
 }
 
 /* A worker's part of one chunk. */
 template <int NUMBER, int RANKS>
 BRAID_FN void reduce_chunk(const struct braid_devwin *w, const struct braid_devwin *result,
-                           const struct braid_exchange_args *a, const struct op *op,
-                           uint64_t offset, uint32_t bytes)
+                           const struct braid_exchange_args *a, const struct op *op, uint32_t chunk,
+                           uint32_t bytes)
 {
     const struct braid_ops_layout *l = &a->layout;
+    uint64_t offset = (uint64_t)chunk * a->chunk;
+    uint64_t slot = (uint64_t)(chunk % a->slots) * a->chunk;
     uint64_t local = a->in + a->stride * l->rank + offset;
     uint64_t out = a->out + offset;
     uint64_t remote = a->result + a->stride * l->rank + offset;
-    uint64_t other = RANKS == 2 ? op_staging(w, l, op, l->rank ^ 1u, l->rank) + offset : 0;
+    uint64_t other = RANKS == 2 ? op_staging(w, l, op, l->rank ^ 1u, l->rank) + slot : 0;
     uint64_t peer_out = a->results ? braid_window_base(result, (int)(l->rank ^ 1u)) + remote : 0;
-    uint32_t thread = braid_ptx_thread() - 32 * BRAID_OPS_SERVICE;
-    uint32_t threads = braid_ptx_threads() - 32 * BRAID_OPS_SERVICE;
 
     auto source = [&](int i) -> uint64_t {
         if constexpr (RANKS == 2)
             return (uint32_t)i == l->rank ? local : other;
-        return (uint32_t)i == l->rank ? local : op_staging(w, l, op, (uint32_t)i, l->rank) + offset;
+        return (uint32_t)i == l->rank ? local : op_staging(w, l, op, (uint32_t)i, l->rank) + slot;
     };
     auto put = [&](uint64_t to, uint64_t part, const struct braid_vec16 &v) {
         if (a->aligned && part == 16)
@@ -147,7 +115,7 @@ BRAID_FN void reduce_chunk(const struct braid_devwin *w, const struct braid_devw
     };
 
     braid_reduce_group<NUMBER, RANKS>(source, (int)l->ranks, bytes, a->scale, (int)a->aligned, sink,
-                                      thread, threads);
+                                      exchange_group_thread(), GROUP_THREADS);
 }
 
 template <int NUMBER, int RANKS>
@@ -155,18 +123,18 @@ BRAID_FN void reduce_work(const struct braid_devwin *w, const struct braid_devwi
                           const struct braid_exchange_args *a, const struct op *op,
                           struct exchange_shared *s, uint64_t mine)
 {
-    uint32_t chunks = exchange_chunks(mine, a->chunk);
-    uint32_t k = 0;
+    uint32_t total = exchange_share(exchange_chunks(mine, a->chunk));
 
     BRAID_NO_UNROLL
-    for (uint32_t chunk = braid_ptx_block(); chunk < chunks; chunk += braid_ptx_blocks()) {
+    for (uint32_t k = exchange_group(); k < total; k += GROUPS) {
+        uint32_t chunk = exchange_chunk(k);
+
         exchange_await(&s->arrived, k);
         if (a->in_place)
-            exchange_await_pushed(s, k);
+            exchange_await_pushed(s, k, 1);
         braid_ptx_sync_warp();
-        reduce_chunk<NUMBER, RANKS>(w, result, a, op, (uint64_t)chunk * a->chunk,
-                                    exchange_part(mine, a->chunk, chunk));
-        exchange_done(s, k++);
+        reduce_chunk<NUMBER, RANKS>(w, result, a, op, chunk, exchange_part(mine, a->chunk, chunk));
+        exchange_done(s, k);
     }
 }
 
@@ -178,28 +146,33 @@ BRAID_FN void exchange_reduce(const struct braid_devcomm *c, const struct braid_
     __shared__ struct exchange_shared shared;
     const struct braid_ops_layout *l = &a->layout;
     struct op op = op_begin(c, l);
-    struct reduce_plan plan = {w, a, &op, exchange_chunks(a->bytes, a->chunk), a->stride == 0};
+    struct reduce_plan plan = {c, w, a, &op, exchange_chunks(a->bytes, a->chunk), a->stride == 0};
+    struct walk<struct reduce_plan> walk = {
+        plan, l->rank, l->ranks, plan.same ? 1 : l->ranks - 1
+    };
     uint64_t mine = a->stride == 0 ? a->bytes : reduce_block(a, l->rank);
     uint32_t chunks = exchange_chunks(mine, a->chunk);
     uint32_t warp = braid_ptx_thread() / 32;
 
     exchange_open(&shared);
-    if (warp == BRAID_OPS_PUSHERS + 1 && braid_ptx_block() == 0)
+    if (warp == FLAGGER && braid_ptx_block() == 0)
         op_tell_warp(w, l, &op, [&](uint32_t) { return a->tag; });
     braid_ptx_sync_cta();
     braid_ptx_allow_next_kernel();
-    if (!a->aligned)
-        push_unaligned(plan, l->rank, l->ranks, &shared);
     if (warp < BRAID_OPS_PUSHERS) {
-        if (a->aligned)
-            push_bulk(plan, l->rank, l->ranks, warp, &shared);
-    } else if (warp == BRAID_OPS_PUSHERS) {
+        exchange_push(walk, warp, a->aligned, &shared);
+    } else if (warp == ANNOUNCER) {
+        exchange_announce(walk, &shared);
+    } else if (warp == WAITER) {
         reduce_wait(c, w, a, &op, &shared, chunks);
-    } else if (warp == BRAID_OPS_PUSHERS + 1) {
+    } else if (warp == FLAGGER) {
         uint32_t count = braid_ptx_lane() == 0 ? op_count_thread(c, l) : 0;
 
-        if (a->results)
-            reduce_flag(w, a, &op, &shared, chunks);
+        if (a->results ||
+            chunks > a->slots) /* a peer wants the result, or the slot for its chunk + slots */
+            exchange_flag(
+                w, l, &op, &shared, exchange_share(chunks),
+                [&](uint32_t chunk, uint32_t) { return a->results || chunk + a->slots < chunks; });
         if (braid_ptx_lane() == 0)
             op_end_thread(c, l, &op, count);
     } else {

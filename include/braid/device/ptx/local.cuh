@@ -62,6 +62,17 @@ BRAID_FN int braid_ptx_min_in_warp(int v)
     return __reduce_min_sync(0xffffffffu, v);
 }
 
+/* A bit for each lane with nonzero `v`, and lane `lane`'s `v`. Order no memory. */
+BRAID_FN uint32_t braid_ptx_vote_warp(int v)
+{
+    return __ballot_sync(0xffffffffu, v);
+}
+
+BRAID_FN uint32_t braid_ptx_from_lane(uint32_t v, uint32_t lane)
+{
+    return __shfl_sync(0xffffffffu, v, (int)lane);
+}
+
 /* Barrier `barrier` (1 to 15) among `threads` threads of the CTA, a multiple of 32; orders memory among them. */
 BRAID_FN void braid_ptx_sync_some(uint32_t barrier, uint32_t threads)
 {
