@@ -116,13 +116,20 @@ int braid_sock_listen(int family, uint16_t port_min, uint16_t port_max, uint16_t
     return fd;
 }
 
-int braid_sock_connect(const union braid_addr *peer, const union braid_addr *source)
+int braid_sock_connect(const union braid_addr *peer, const union braid_addr *source,
+                       const char *netif)
 {
     int one = 1, err;
     int fd = socket(peer->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -errno;
+    if (netif != NULL && netif[0] != '\0' &&
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, netif, (socklen_t)strlen(netif) + 1) != 0 &&
+        errno != EPERM) {
+        err = -errno;
+        goto err_close;
+    }
     if (source != NULL && source->sa.sa_family == peer->sa.sa_family) {
 #ifdef IP_BIND_ADDRESS_NO_PORT
         setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));

@@ -34,10 +34,12 @@ void braid_addr_set_port(union braid_addr *addr, uint16_t port);
 int braid_sock_listen(int family, uint16_t port_min, uint16_t port_max, uint16_t *port_p);
 
 /*
- * Starts a non-blocking connect from `source` (NULL: the kernel chooses; its port must be 0) to `peer`. Returns the descriptor;
+ * Starts a non-blocking connect from `source` (NULL or AF_UNSPEC: the kernel chooses; its port must be 0) to `peer`, leaving by interface
+ * `netif` whatever the routes say (NULL or "": as they say; also where an old kernel does not permit it). Returns the descriptor;
  * it becomes writable when connected or failed, braid_sock_error() tells which.
  */
-int braid_sock_connect(const union braid_addr *peer, const union braid_addr *source);
+int braid_sock_connect(const union braid_addr *peer, const union braid_addr *source,
+                       const char *netif);
 /* The pending error of a socket as a negative errno, 0 for none. */
 int braid_sock_error(int fd);
 

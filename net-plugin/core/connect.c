@@ -16,11 +16,15 @@
 #include "common/param.h"
 #include "net-plugin/core/net.h"
 #include "net-plugin/core/plugin.h"
+#include "net-plugin/core/reach.h"
 #include "net-plugin/core/setup.h"
 
 #define RETRY_MIN_NS (20 * BRAID_NS_PER_MS)
 /* How long a further stream may take to come up; the connection does without it. */
-#define STREAM_NS    (15 * BRAID_NS_PER_S)
+#define STREAM_NS (15 * BRAID_NS_PER_S)
+/* A way that does not answer costs this much at first, while there are others. */
+#define FIRST_TRY_NS (2 * BRAID_NS_PER_S)
+#define WAY_TEXT     (2 * BRAID_ADDR_TEXT + IFNAMSIZ + 16)
 #define RETRY_MAX_NS (1000 * BRAID_NS_PER_MS)
 
 enum phase { PHASE_PAUSE, PHASE_CONNECTING, PHASE_HANDSHAKE, PHASE_DONE, PHASE_FAILED };
@@ -42,10 +46,9 @@ struct outgoing {
     struct braid_handle handle;
     struct braid_conn *conn;
     struct offered offered[BRAID_HS_OFFERS];
-    union braid_addr addrs[BRAID_HANDLE_ADDRS];
-    union braid_addr source; /* of a further stream */
-    bool has_source;
-    unsigned addrs_count, addr;
+    struct braid_way ways[BRAID_WAYS];
+    int ways_count, way;
+    bool again; /* all ways have had their turn once */
     uint64_t started_ns, until_ns, attempt_until_ns, pause_ns, next_word_ns;
     char last[320]; /* what went wrong last */
     struct braid_hs hs;
@@ -148,15 +151,15 @@ static void end_attempt(struct outgoing *out)
 
 static void fail_for_good(struct outgoing *out, int error)
 {
-    char text[BRAID_ADDR_TEXT] = "(no address)";
+    char text[WAY_TEXT] = "(no address)";
 
     if (out->phase != PHASE_PAUSE)
         end_attempt(out);
     braid_maint_remove(&out->watch);
     out->phase = PHASE_FAILED;
     out->error = error;
-    if (out->addrs_count > 0)
-        braid_addr_text(&out->addrs[out->addr % out->addrs_count], text, sizeof(text));
+    if (out->ways_count > 0)
+        braid_way_text(&out->ways[out->way], text, sizeof(text));
     if (out->is_stream) {
         BRAID_INFO(BRAID_LOG_NET, "no stream %u to %s (%s): %s; the connection does without it",
                    out->stream, text, out->conn->peer, out->last);
@@ -169,11 +172,11 @@ static void fail_for_good(struct outgoing *out, int error)
 /* This address did not work now; the next one, after a pause once all have had their turn. */
 static void try_next(struct outgoing *out, const char *what, int error)
 {
-    char text[BRAID_ADDR_TEXT];
+    char text[WAY_TEXT];
     uint64_t now = braid_now_ns();
 
     snprintf(out->last, sizeof(out->last), "%s: %s", what, strerror(-error));
-    braid_addr_text(&out->addrs[out->addr], text, sizeof(text));
+    braid_way_text(&out->ways[out->way], text, sizeof(text));
     end_attempt(out);
     out->phase = PHASE_PAUSE;
     if (now >= out->next_word_ns) {
@@ -184,14 +187,19 @@ static void try_next(struct outgoing *out, const char *what, int error)
     }
     if (now >= out->until_ns) {
         snprintf(out->last, sizeof(out->last),
-                 "gave up after %lld s (BRAID_CONNECT_TIMEOUT_S); last: %s: %s",
-                 (long long)braid_param_int(BRAID_P_CONNECT_TIMEOUT_S), what, strerror(-error));
+                 "gave up after %llu s and %d ways to it (BRAID_CONNECT_TIMEOUT_S); last: %s: %s",
+                 (unsigned long long)((now - out->started_ns) / BRAID_NS_PER_S), out->ways_count,
+                 what, strerror(-error));
         fail_for_good(out, -ETIMEDOUT);
         return;
     }
-    out->addr = (out->addr + 1) % out->addrs_count;
+    if (out->ways_count > 1 && !out->again)
+        BRAID_INFO(BRAID_LOG_NET, "no way to device %u of pid %u: %s: %s", out->handle.dev,
+                   out->handle.pid, text, out->last);
+    out->way = (out->way + 1) % out->ways_count;
     out->watch.deadline_ns = now + 1;
-    if (out->addr == 0) {
+    if (out->way == 0) {
+        out->again = true;
         out->watch.deadline_ns = now + out->pause_ns;
         out->pause_ns = MIN(out->pause_ns * 2, RETRY_MAX_NS);
     }
@@ -199,42 +207,21 @@ static void try_next(struct outgoing *out, const char *what, int error)
         fail_for_good(out, -ENOMEM);
 }
 
-/* The address of the device's own interface that traffic to `peer` should leave by; NULL: the kernel chooses. */
-static const union braid_addr *source_for(struct outgoing *out, const union braid_addr *peer)
-{
-    struct braid_device_props props;
-    const struct braid_netif *netifs;
-    int count;
-
-    if (out->has_source)
-        return &out->source;
-    if (braid_net_device_props(out->conn->dev, &props) != 0 || props.netif == NULL)
-        return NULL;
-    netifs = braid_netifs(&count);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(netifs[i].name, props.netif) != 0)
-            continue;
-        for (int j = 0; j < netifs[i].addrs_count; j++)
-            if (netifs[i].addrs[j].sa.sa_family == peer->sa.sa_family)
-                return &netifs[i].addrs[j];
-    }
-    return NULL;
-}
-
 static void start_attempt(struct outgoing *out)
 {
-    const union braid_addr *peer = &out->addrs[out->addr];
+    const struct braid_way *way = &out->ways[out->way];
     int fd, err;
 
     braid_maint_remove(&out->watch);
-    fd = braid_sock_connect(peer, source_for(out, peer));
+    fd = braid_sock_connect(&way->peer, &way->source, way->netif);
     if (fd < 0) {
         try_next(out, "connect", fd);
         return;
     }
     braid_sock_tune(fd, (unsigned)braid_param_int(BRAID_P_PEER_TIMEOUT_S));
     out->phase = PHASE_CONNECTING;
-    out->attempt_until_ns = braid_now_ns() + BRAID_ATTEMPT_NS;
+    out->attempt_until_ns =
+        braid_now_ns() + (out->ways_count > 1 && !out->again ? FIRST_TRY_NS : BRAID_ATTEMPT_NS);
     out->watch.fd = fd;
     out->watch.deadline_ns = out->attempt_until_ns;
     err = braid_maint_add(&out->watch, EPOLLOUT);
@@ -257,6 +244,7 @@ static void start_handshake(struct outgoing *out)
     if (!out->is_stream)
         make_offers(out);
     out->phase = PHASE_HANDSHAKE;
+    out->attempt_until_ns = braid_now_ns() + BRAID_ATTEMPT_NS;
 }
 
 /* The peer is authentic and has chosen. */
@@ -267,7 +255,7 @@ static void on_choose(struct outgoing *out)
     int err;
 
     if (!out->is_stream) {
-        braid_setup_name_peer(out->conn, &out->hs, &out->addrs[out->addr]);
+        braid_setup_name_peer(out->conn, &out->hs, &out->ways[out->way].peer);
         err = take_choice(out, why, sizeof(why));
         if (err == -EAGAIN) {
             out->watch.deadline_ns = braid_now_ns() + BRAID_NS_PER_MS;
@@ -385,15 +373,15 @@ static void on_outgoing(struct braid_watch *watch, uint32_t events)
 
 /* -- what NCCL calls --------------------------------------------------------------------------------------------------------------- */
 
-static void take_addresses(struct outgoing *out)
+static void find_ways(struct outgoing *out)
 {
-    for (unsigned i = 0; i < BRAID_HANDLE_ADDRS; i++) {
-        const struct braid_wire_addr *wire = &out->handle.addrs[i];
-        int family = wire->family == 4 ? AF_INET : wire->family == 6 ? AF_INET6 : AF_UNSPEC;
-        if (braid_addr_from_bytes(&out->addrs[out->addrs_count], family, wire->bytes,
-                                  out->handle.port) == 0)
-            out->addrs_count++;
-    }
+    struct braid_device_props props = {0};
+    const struct braid_netif *netifs;
+    int count;
+
+    braid_net_device_props(out->conn->dev, &props);
+    netifs = braid_netifs(&count);
+    out->ways_count = braid_reach_ways(netifs, count, props.netif, &out->handle, out->ways);
 }
 
 static struct outgoing *outgoing_new(struct braid_conn *conn)
@@ -428,8 +416,8 @@ static struct outgoing *start_outgoing(int dev, int traffic_class,
     if (braid_plugin_takes_gpu_memory(dev))
         braid_conn_limit_eager(conn, 0);
     out->handle = *handle;
-    take_addresses(out);
-    if (out->addrs_count == 0) {
+    find_ways(out);
+    if (out->ways_count == 0) {
         snprintf(out->last, sizeof(out->last), "the handle holds no address");
         fail_for_good(out, -EINVAL);
     } else {
@@ -508,18 +496,19 @@ int braid_net_connect(void *ctx, int dev, int traffic_class, void *handle_p,
 static void request_stream(struct braid_conn *conn, unsigned index)
 {
     struct outgoing *out = outgoing_new(conn);
+    union braid_addr source = {0}, peer = conn->peer_addr;
+    const struct braid_netif *netifs;
+    int count;
 
     if (out == NULL)
         return;
     out->is_stream = true;
     out->stream = (uint16_t)index;
     out->until_ns = out->started_ns + STREAM_NS;
-    out->addrs[0] = conn->peer_addr;
-    out->addrs_count = 1;
-    if (conn->ops->route(conn, index, &out->source, &out->addrs[0]) == 0) {
-        out->has_source = true;
-        braid_addr_set_port(&out->addrs[0], braid_addr_port(&conn->peer_addr));
-    }
+    if (conn->ops->route(conn, index, &source, &peer) == 0)
+        braid_addr_set_port(&peer, braid_addr_port(&conn->peer_addr));
+    netifs = braid_netifs(&count);
+    out->ways_count = braid_reach_route(netifs, count, &source, &peer, out->ways);
     start_attempt(out);
 }
 

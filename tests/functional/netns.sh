@@ -5,6 +5,8 @@
 #   shaped        200 Mbit/s in each direction
 #   lossy         one packet in a hundred is lost
 #   rails         two cables of 400 Mbit/s, one device over both: each carries its part
+#   blackhole     a second cable; the first, which both sides name first, swallows everything: they meet over the second
+#   rails_cut     as rails, unequal, and one cable is cut in the middle of a transfer: both sides report within their own bound
 #   unplugged     the cable is cut in the middle of a transfer: both sides report within their own bound
 set -u
 play=$1 plugin=$2 case=$3
@@ -14,7 +16,8 @@ a=$tag-a b=$tag-b
 skip() { echo "skipped: $*"; exit 77; }
 [ "$(id -u)" = 0 ] || skip "network namespaces need root"
 command -v ip >/dev/null || skip "ip (iproute2) is not installed"
-cleanup() { ip netns del "$a" 2>/dev/null; ip netns del "$b" 2>/dev/null; }
+log=$(mktemp)
+cleanup() { rm -f "$log"; ip netns del "$a" 2>/dev/null; ip netns del "$b" 2>/dev/null; }
 trap cleanup EXIT
 ip netns add "$a" 2>/dev/null && ip netns add "$b" || skip "this machine does not allow network namespaces"
 ip link add bn0 netns "$a" type veth peer name bn0 netns "$b" || skip "this kernel has no virtual Ethernet"
@@ -32,23 +35,47 @@ discipline() { # for both ends
     tc -n "$ns" qdisc add dev bn0 root "$@" 2>/dev/null || skip "this kernel has no $1 queue"
   done
 }
-rails() {
+second_cable() {
   ip link add bn1 netns "$a" type veth peer name bn1 netns "$b"
   for end in "$a:1" "$b:2"; do
     ip -n "${end%:*}" link set bn1 up
     ip -n "${end%:*}" addr add "10.78.0.${end#*:}/24" dev bn1
-    for cable in bn0 bn1; do
-      tc -n "${end%:*}" qdisc add dev $cable root tbf rate 400mbit burst 256kb latency 100ms 2>/dev/null || skip "this kernel has no tbf queue"
-    done
   done
+}
+shape() { # CABLE RATE
+  for ns in "$a" "$b"; do
+    tc -n "$ns" qdisc add dev "$1" root tbf rate "$2" burst 256kb latency 100ms 2>/dev/null || skip "this kernel has no tbf queue"
+  done
+}
+blackhole() {
+  second_cable
+  ip -n "$a" neigh replace 10.77.0.2 lladdr 02:00:00:00:00:99 dev bn0 # a card that is not there
+  ip -n "$b" neigh replace 10.77.0.1 lladdr 02:00:00:00:00:99 dev bn0
+  traffic ring,zero --ranks 2 --log info >"$log" 2>&1
+  rc=$?
+  grep "no way to\|connected device\|right" "$log" | tail -8
+  [ $rc = 0 ] && grep -q "no way to.*by bn0" "$log"
+}
+rails() {
+  second_cable
+  shape bn0 400mbit
+  shape bn1 400mbit
   BRAID_SOCKET_RAILS=1 traffic ring,alltoall --ranks 2 --max-bytes 4M --iterations 2 || return 1
   first=$(ip netns exec "$a" cat /sys/class/net/bn0/statistics/tx_bytes)
   second=$(ip netns exec "$a" cat /sys/class/net/bn1/statistics/tx_bytes)
   echo "bytes sent: $first over bn0, $second over bn1"
   [ $((second * 4)) -gt "$first" ] && [ $((first * 4)) -gt "$second" ]
 }
+rails_cut() {
+  second_cable
+  shape bn0 400mbit
+  shape bn1 200mbit
+  BRAID_SOCKET_RAILS=1 BRAID_PEER_TIMEOUT_S=3 traffic hook --hook "ip -n $a link set bn1 down"
+}
 case $case in
   rails) rails ;;
+  rails_cut) rails_cut ;;
+  blackhole) blackhole ;;
   ipv4 | ipv6) traffic ring,group,poll-ll,killed --ranks 2 ;;
   shaped) discipline tbf rate 200mbit burst 64kb latency 50ms && traffic ring,lagging --ranks 2 --max-bytes 256K ;;
   lossy) discipline netem loss 1% delay 200us && traffic ring,alltoall,poll-ll128 --ranks 2 --max-bytes 128K ;;

@@ -32,7 +32,7 @@ static int connect_to(uint16_t port)
 
     braid_addr_from_bytes(&addr, AF_INET, loopback, port);
     braid_addr_from_bytes(&source, AF_INET, loopback, 0);
-    p = (struct pollfd){.fd = braid_sock_connect(&addr, &source), .events = POLLOUT};
+    p = (struct pollfd){.fd = braid_sock_connect(&addr, &source, NULL), .events = POLLOUT};
     if (p.fd < 0)
         return p.fd;
     assert_int_equal(poll(&p, 1, 5000), 1);
