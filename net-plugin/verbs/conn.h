@@ -7,6 +7,7 @@
 #define BRAID_VERBS_CONN_H
 
 #include "net-plugin/verbs/dev.h"
+#include "net-plugin/verbs/keys.h"
 #include "net-plugin/verbs/ring.h"
 
 #define LANE_PUTS    64  /* chunks under way on a lane */
@@ -16,8 +17,6 @@
 #define LANE_SIGNAL  32  /* records without a chunk between two signaled sends */
 #define LANE_INLINE  128 /* asked for; less is taken */
 #define CONN_FLUSHES 64
-#define KEY_SLOTS    64 /* as core remembers what it told: by id modulo this */
-#define KEY_DEPTH    8  /* ids that share a slot and are still needed */
 
 /* Memory of a lane, one registration: what the peer writes first, then what the NIC reads. */
 struct verbs_memory {
@@ -99,11 +98,7 @@ struct verbs_conn {
     int lanes_count;
     struct verbs_lane *lanes[BRAID_LANES_MAX];
     struct braid_verbs_rail peer_rails[BRAID_VERBS_RAILS];
-    struct {
-        uint32_t id;
-        struct braid_verbs_keys keys;
-    } keys[KEY_SLOTS][KEY_DEPTH];
-    uint8_t key_next[KEY_SLOTS];
+    struct braid_keys keys;
     struct verbs_flush_rail flush[BRAID_VDEV_MAX];
     struct verbs_flush flushes[CONN_FLUSHES];
     struct braid_watch watch; /* the TCP stream: says when the peer is gone */
@@ -150,8 +145,6 @@ int verbs_mr_reg(struct braid_mr *mr);
 void verbs_mr_dereg(struct braid_mr *mr);
 int verbs_mr_describe(struct braid_conn *core, const struct braid_mr *mr, void *blob, size_t cap);
 int verbs_mr_learn(struct braid_conn *core, uint32_t id, const void *blob, size_t bytes);
-/* The peer's key of registration `id` for its rail; 0 and *rkey, or -ENOENT. */
-int verbs_mr_key(const struct verbs_conn *conn, uint32_t id, unsigned rail, uint32_t *rkey);
 /* Our own key of `mr` on our rail, to read from it. */
 uint32_t verbs_mr_lkey(const struct verbs_conn *conn, const struct braid_mr *mr, unsigned rail);
 /* Registers memory of the transport itself, in strict order. NULL after a log line. */

@@ -46,6 +46,24 @@ static int fail(struct verbs_lane *lane, int error, const char *what)
     return error;
 }
 
+/* Ends a lane whose peer has closed, gone or failed, with what is known of that. */
+static int end_lane(struct verbs_lane *lane, int state)
+{
+    struct braid_rec bye = {.type = BRAID_REC_BYE, .lane = lane->base.index, .seq = 0};
+    char text[256];
+
+    lane->failed = true;
+    if (state == VERBS_PEER_BYE)
+        braid_conn_on_record(&lane->base, &bye, NULL);
+    if (state == VERBS_PEER_FAILED) {
+        snprintf(text, sizeof(text), "the peer reports: %s", lane->conn->peer_text);
+        braid_lane_failed(&lane->base, -ECONNABORTED, text);
+    } else {
+        braid_lane_failed(&lane->base, -ECONNRESET, "end of the TCP stream");
+    }
+    return -ECONNRESET;
+}
+
 /* Asked of the NIC itself, because the event of a port that goes down may come after the completions. */
 static bool port_is_down(const struct verbs_lane *lane)
 {
@@ -58,6 +76,7 @@ static bool port_is_down(const struct verbs_lane *lane)
 static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
 {
     char own[64], peer[64], text[512];
+    int state;
     bool down;
     int error = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR
                     ? -ETIMEDOUT
@@ -66,6 +85,10 @@ static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
 
     if (lane->failed || lane->flushing)
         return error;
+    state = atomic_load_explicit(&lane->conn->peer_state, memory_order_acquire);
+    if (state !=
+        VERBS_PEER_THERE) /* its queue pair went with it: that is the reason, not the completion */
+        return end_lane(lane, state);
     down = port_is_down(lane);
     snprintf(
         text, sizeof(text), "%s on port %s, GID %s to %s: %s (status %d, vendor code 0x%x)%s; %s",
@@ -381,7 +404,7 @@ static int add_put(struct verbs_lane *lane)
     if (put->put.src_mr == NULL || put->put.dst.mr == 0)
         return fail(lane, -EINVAL,
                     "a message of this size needs registered buffers on both sides (regMr)");
-    if (verbs_mr_key(lane->conn, put->put.dst.mr, lane->peer_rail, &rkey) != 0)
+    if (braid_keys_find(&lane->conn->keys, put->put.dst.mr, lane->peer_rail, &rkey) != 0)
         return fail(lane, -EPROTO, "the peer announced a buffer without its keys");
     add_write(lane, put->put.src, (uint32_t)put->put.bytes,
               verbs_mr_lkey(lane->conn, put->put.src_mr, lane->rail),
@@ -429,24 +452,11 @@ static int post_puts(struct verbs_lane *lane)
 /* The peer closed its TCP stream. What it sent before lies here already; once that is taken in, the lane is over. */
 static int peer_is_gone(struct verbs_lane *lane, int state)
 {
-    struct braid_rec bye = {.type = BRAID_REC_BYE, .lane = lane->base.index, .seq = 0};
     uint64_t now = braid_now_ns();
-    char text[256];
 
     if (lane->quiet_since_ns == 0)
         lane->quiet_since_ns = now;
-    if (now - lane->quiet_since_ns < GOODBYE_NS)
-        return 0;
-    lane->failed = true;
-    if (state == VERBS_PEER_BYE)
-        braid_conn_on_record(&lane->base, &bye, NULL);
-    if (state == VERBS_PEER_FAILED) {
-        snprintf(text, sizeof(text), "the peer reports: %s", lane->conn->peer_text);
-        braid_lane_failed(&lane->base, -ECONNABORTED, text);
-    } else {
-        braid_lane_failed(&lane->base, -ECONNRESET, "end of the TCP stream");
-    }
-    return -ECONNRESET;
+    return now - lane->quiet_since_ns < GOODBYE_NS ? 0 : end_lane(lane, state);
 }
 
 int verbs_lane_progress(struct braid_lane *base, size_t budget)

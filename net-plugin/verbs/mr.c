@@ -272,29 +272,14 @@ int verbs_mr_learn(struct braid_conn *core, uint32_t id, const void *blob, size_
 {
     struct verbs_conn *conn = braid_conn_tp(core);
     struct braid_verbs_keys keys;
-    uint32_t slot = id % KEY_SLOTS;
 
     if (bytes != sizeof(keys) || id == 0)
         return -EPROTO;
     memcpy(&keys, blob, sizeof(keys));
     if (keys.count > BRAID_VERBS_RAILS)
         return -EPROTO;
-    conn->keys[slot][conn->key_next[slot]].id = id;
-    conn->keys[slot][conn->key_next[slot]].keys = keys;
-    conn->key_next[slot] = (uint8_t)((conn->key_next[slot] + 1) % KEY_DEPTH);
+    braid_keys_learn(&conn->keys, id, &keys);
     return 0;
-}
-
-int verbs_mr_key(const struct verbs_conn *conn, uint32_t id, unsigned rail, uint32_t *rkey)
-{
-    uint32_t slot = id % KEY_SLOTS;
-
-    for (int i = 0; i < KEY_DEPTH; i++)
-        if (conn->keys[slot][i].id == id && id != 0 && rail < conn->keys[slot][i].keys.count) {
-            *rkey = conn->keys[slot][i].keys.rkeys[rail];
-            return 0;
-        }
-    return -ENOENT;
 }
 
 uint32_t verbs_mr_lkey(const struct verbs_conn *conn, const struct braid_mr *mr, unsigned rail)
