@@ -60,9 +60,10 @@ BRAID_FN void braid_bulk_load(struct braid_bulk *b, uint64_t src, uint32_t bytes
     uint32_t stage = b->loads % BRAID_BULK_STAGES;
     uint32_t barrier = b->barriers + 8 * stage;
 
-    /* The piece that used this stage is the one before the last STAGES - AHEAD - 1 committed ones, or older. */
+    /* This is piece stores + AHEAD - 1 at most, and its stage was that of the piece STAGES before: of the committed pieces the last
+     * STAGES - AHEAD came after that one. */
     if (b->loads >= BRAID_BULK_STAGES)
-        braid_ptx_bulk_wait_read<BRAID_BULK_STAGES - BRAID_BULK_AHEAD - 1>();
+        braid_ptx_bulk_wait_read<BRAID_BULK_STAGES - BRAID_BULK_AHEAD>();
     braid_ptx_mbarrier_expect(barrier, bytes);
     braid_ptx_bulk_load(b->buffers + stage * BRAID_BULK_PIECE, (const void *)src, bytes, barrier);
     b->loads++;
