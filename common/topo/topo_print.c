@@ -137,7 +137,8 @@ static void print_below(const struct braid_topo *topo, int parent, const char *p
             continue;
         fprintf(out, "%s%s", prefix, i == last ? "`-- " : "|-- ");
         print_object(topo, i, out);
-        snprintf(deeper, sizeof(deeper), "%s%s", prefix, i == last ? "    " : "|   ");
+        snprintf(deeper, sizeof(deeper), "%.*s%s", (int)sizeof(deeper) - 5, prefix,
+                 i == last ? "    " : "|   ");
         if (depth < 32)
             print_below(topo, i, deeper, depth + 1, out);
     }

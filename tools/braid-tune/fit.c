@@ -229,6 +229,7 @@ static void fit_combo(const struct problem *problem, const int *channels)
     prior[1] = 0;
     prior[2] = log(profile->channel_GBps[c][a][p]);
     prior[3] = log(profile->reach_ratio[problem->link][c][a][p]);
+    memcpy(best, prior, sizeof(best));
     for (int try = 0; try < 3; try++) {
         double x[DIMS], f;
 

@@ -8,7 +8,7 @@ find_package(Threads REQUIRED)
 add_library(braid_options INTERFACE)
 # glibc_compat.h binds to symbol versions that old systems have, so that the plugins load there (see tools/check/glibc).
 target_compile_options(braid_options INTERFACE
-  $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Werror;-Wno-unused-parameter;-Wshadow;-Wvla;-Wmissing-prototypes;-Wstrict-prototypes>
+  $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;$<$<BOOL:${BRAID_WERROR}>:-Werror>;-Wno-unused-parameter;-Wshadow;-Wvla;-Wmissing-prototypes;-Wstrict-prototypes>
   $<$<COMPILE_LANGUAGE:C>:-fno-strict-aliasing;-fno-common;-D_GNU_SOURCE>
   $<$<COMPILE_LANGUAGE:C>:SHELL:-include ${PROJECT_SOURCE_DIR}/common/glibc_compat.h>)
 if(BRAID_SANITIZE)
