@@ -87,7 +87,7 @@ struct braid_ops_config {
 
 #define BRAID_OPS_CONFIG_INIT                                                                      \
     {                                                                                              \
-        sizeof(struct braid_ops_config), UINT32_MAX, 0, 2u << 20, 64u << 20                        \
+        sizeof(struct braid_ops_config), UINT32_MAX, 0, 6u << 20, 64u << 20                        \
     }
 
 /*

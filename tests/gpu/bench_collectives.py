@@ -194,7 +194,7 @@ class Bench:
                     self.say("symmetric memory:", str(e)[:100])
                 if size <= 256 * KI:
                     tried("braid_no_overlap", ours(bt.AUTO, flags=bt.NO_OVERLAP), win)
-                if 64 * KI < size <= 2 * MI:
+                if 64 * KI < size <= 4 * MI:
                     tried("packets", ours(bt.PACKETS), win)
                 if size >= 256 * KI:
                     tried("one_shot", ours(bt.ONE_SHOT), win)
@@ -206,7 +206,7 @@ class Bench:
                         tried(f"two_shot_sms{sms}", ours(bt.TWO_SHOT, sms), win)
             else:
                 for method, name in ((bt.PACKETS, "packets"), (bt.ONE_SHOT, "one_shot"), (bt.TWO_SHOT, "two_shot")):
-                    if method == bt.PACKETS and size > 1536 * KI or method != bt.PACKETS and size < 128 * KI:
+                    if method == bt.PACKETS and size > 4 * MI or method != bt.PACKETS and size < 128 * KI:
                         continue
                     for sms in (1, 2, 4, 8, 16, 24, 32, 64, 128):
                         if size <= 64 * KI and sms > 16 or size > 64 * KI and sms < 8:
@@ -236,7 +236,7 @@ class Bench:
             calls = {"nccl": lambda: dist.all_gather_into_tensor(want, mine)}
             reference = want.clone()
             for name, method in (("braid", bt.AUTO), ("packets", bt.PACKETS), ("staged", bt.STAGED), ("direct", bt.DIRECT), ("engine", bt.ENGINE)):
-                if method == bt.PACKETS and block > MI:
+                if method == bt.PACKETS and block > 4 * MI:
                     continue
                 how = bt.options(method)
                 call = lambda how=how: b.all_gather(win[lo:hi], win, how)  # in place
@@ -261,7 +261,7 @@ class Bench:
             calls = {"nccl": lambda: dist.all_to_all_single(out, src)}
             for name, method, in_place in (("braid", bt.AUTO, False), ("packets", bt.PACKETS, False), ("staged", bt.STAGED, False), ("direct", bt.DIRECT, False),
                                            ("engine", bt.ENGINE, False), ("engine_in_place", bt.ENGINE, True), ("staged_in_place", bt.STAGED, True)):
-                if method == bt.PACKETS and block > MI:
+                if method == bt.PACKETS and block > 4 * MI:
                     continue
                 how = bt.options(method)
                 call = lambda how=how, a=win if in_place else src: b.all_to_all(a, win, how)
@@ -288,7 +288,7 @@ class Bench:
             if size >= 16 * MI:
                 methods += [(f"staged_sms{s}", bt.STAGED, s) for s in (8, 16, 24, 32, 64)]
             for name, method, sms in methods:
-                if method == bt.PACKETS and block > MI:
+                if method == bt.PACKETS and block > 4 * MI:
                     continue
                 how = bt.options(method, sms)
                 call = lambda how=how: b.reduce_scatter(buffer, block_view, how)  # in place
@@ -417,7 +417,7 @@ def main(rank, world, port, groups):
     work = {
         "small": lambda: bench.all_reduce([KI, 8 * KI, 16 * KI, 64 * KI, 256 * KI, MI]),
         "large": lambda: bench.all_reduce([4 * MI, 16 * MI, 64 * MI]),
-        "gather": lambda: bench.gathers([KI, 64 * KI, MI, 16 * MI, 128 * MI]),
+        "gather": lambda: bench.gathers([KI, 64 * KI, MI, 4 * MI, 16 * MI, 128 * MI]),
         "fused": bench.fused,
         "micro": bench.micro,
         "sweep": lambda: bench.all_reduce([16 * KI, 64 * KI, 256 * KI, 512 * KI, MI, 2 * MI, 4 * MI, 16 * MI, 64 * MI], sweep=True),

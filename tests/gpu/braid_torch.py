@@ -40,7 +40,7 @@ def options(method=AUTO, sms=0, scale=1.0, flags=0):
 class Braid:
     """One rank's communicator and collectives over a CPU process group of torch.distributed."""
 
-    def __init__(self, group, packet_bytes=2 << 20, staging_bytes=64 << 20, slot=0xFFFFFFFF):
+    def __init__(self, group, packet_bytes=6 << 20, staging_bytes=64 << 20, slot=0xFFFFFFFF):
         here = os.path.dirname(os.path.abspath(__file__))
         self.lib = lib = C.CDLL(os.environ.get("BRAID_LIBRARY", os.path.join(here, "../../build/dev/lib/libbraid.so")))
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
