@@ -77,7 +77,8 @@ static bool takes_bulk(const struct braid_socket_lane *lane)
 
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane)
 {
-    return !lane->declined && braid_conn_has_puts(lane->base.conn) && takes_bulk(lane);
+    return !atomic_load_explicit(&lane->declined, memory_order_relaxed) &&
+           braid_conn_has_puts(lane->base.conn) && takes_bulk(lane);
 }
 
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
@@ -248,7 +249,7 @@ static bool fetch_put(struct braid_socket_lane *lane)
     if (lane->measured)
         measure(lane);
     err = braid_conn_next_put(&lane->base, &lane->put);
-    lane->declined = err == -EBUSY;
+    atomic_store_explicit(&lane->declined, err == -EBUSY, memory_order_relaxed);
     if (err != 0)
         return false;
     rec.shift = (uint8_t)lane->put.shift;

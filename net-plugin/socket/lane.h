@@ -28,7 +28,7 @@ struct braid_socket_lane {
     bool put_active;
     bool blocked;                       /* the last send met a full socket buffer */
     uint64_t stretch_ns, stretch_bytes; /* start of the stretch that is being measured */
-    bool declined;                      /* too slow for what waits now */
+    atomic_bool declined;               /* too slow for what waits now */
     bool measured;                      /* there are other rails: rate_Bps is kept up to date */
     bool peer_gone; /* sending has failed; reading will tell how the lane ends */
     struct braid_put put;

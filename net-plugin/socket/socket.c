@@ -61,7 +61,7 @@ static unsigned processors(void)
     return 1;
 }
 
-/* A caller that spins and threads that copy need a processor each. */
+/* Callers that spin and threads that copy need a processor each; where there are few, callers alone are faster. */
 static void make_plan(void)
 {
     unsigned cpus = processors();
@@ -70,7 +70,7 @@ static void make_plan(void)
     struct rlimit files;
 
     if (threads < 0)
-        threads = cpus >= 16 ? 6 : cpus >= 12 ? 4 : cpus >= 6 ? 2 : 1;
+        threads = cpus >= 16 ? 6 : cpus >= 12 ? 4 : cpus >= 6 ? 2 : 0;
     if (streams < 0)
         streams = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > MAX_DESCRIPTORS)
