@@ -269,7 +269,7 @@ int fake_ranks_run(const struct fake_options *options, unsigned may_die, fake_ra
 void fake_rank_load(struct fake_rank *r)
 {
     char why[512];
-    int devices = 0;
+    int devices = 0, fuse;
     int rc;
 
     if (r->options->cuda && !fake_gpu_used()) {
@@ -288,9 +288,9 @@ void fake_rank_load(struct fake_rank *r)
     if (devices <= r->device)
         fake_skip(r, "%s has %d devices, device %d was asked for", r->net.name, devices, r->device);
     r->device = r->options->device;
-    if (r->options->fuse > 1 && r->net.version >= 9)
-        fake_must(r, fake_net_make_vdevice(&r->net, r->device, r->options->fuse, &r->device),
-                  "makeVDevice");
+    fuse = r->options->fuse < devices - r->device ? r->options->fuse : devices - r->device;
+    if (fuse > 1 && r->net.version >= 9)
+        fake_must(r, fake_net_make_vdevice(&r->net, r->device, fuse, &r->device), "makeVDevice");
     fake_must(r, fake_net_properties(&r->net, r->device, &r->props), "getProperties");
     if (r->options->cuda && !(r->props.ptr_support & FAKE_PTR_CUDA))
         fake_skip(r, "%s takes no GPU memory in version %d", r->net.name, r->net.version);

@@ -66,6 +66,11 @@ name="GID tables that begin elsewhere: the right entries meet"
 play right roce late "GID 3 to mlx5_0:1" --env 0:BRAID_TRANSPORT=IB --env 1:BRAID_TRANSPORT=IB
 name="one queue pair here, four there: as many as both have"
 play right roce roce "1 queue pair" --env 0:BRAID_TRANSPORT=IB --env 1:BRAID_TRANSPORT=IB --env 0:BRAID_IB_QPS=4
+{ cat "$scratch/roce"; sed 's/mlx5_0/mlx5_1/; s/rail0/rail1/; s/10\.1\./10.2./; s/fe80::1/fe80::2/' "$scratch/roce"; } | script two
+name="two rails here, one there: the one that both have"
+play right two roce "IB" --env 0:BRAID_TRANSPORT=IB --env 1:BRAID_TRANSPORT=IB --fuse 2
+name="two rails on both: a queue pair each"
+play right two two "2 queue pairs" --env 0:BRAID_TRANSPORT=IB --env 1:BRAID_TRANSPORT=IB --fuse 2
 name="a GID index that is empty: the port is left out, with the reason"
 play right roce roce "mlx5_0:1 is not used: no GID fits" --env 0:BRAID_IB_GID_INDEX=9 --env 1:BRAID_IB_GID_INDEX=9
 
