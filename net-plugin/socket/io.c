@@ -38,6 +38,7 @@ static struct {
     struct braid_io_thread *threads[MAX_THREADS];
     atomic_uint count;
     atomic_uint next;
+    bool open; /* between braid_io_open and braid_io_stop; under lock */
     _Atomic uint64_t next_id;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -87,6 +88,7 @@ static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane,
 {
     if (busy)
         watch(thread, lane, EPOLLIN | (blocked ? EPOLLOUT : 0));
+    atomic_store_explicit(&lane->io_watched, busy, memory_order_relaxed);
     atomic_exchange(&lane->io_armed, false);
     if (!blocked && braid_socket_lane_wants_puts(lane))
         braid_io_arm(lane);
@@ -185,6 +187,10 @@ static struct braid_io_thread *choose_thread(void)
     if (count == 0) {
         pthread_mutex_lock(&pool.lock);
         count = atomic_load(&pool.count);
+        if (!pool.open) {
+            pthread_mutex_unlock(&pool.lock);
+            return NULL;
+        }
         while (count < MIN(MAX(braid_socket_plan.threads, 1u), MAX_THREADS) &&
                (pool.threads[count] = thread_new(count)) != NULL)
             atomic_store_explicit(&pool.count, ++count, memory_order_release);
@@ -227,6 +233,7 @@ static void leave_thread(struct braid_socket_lane *lane)
     lane->io_thread = NULL;
     lane->io_in_epoll = false;
     lane->io_active = false;
+    atomic_store(&lane->io_watched, false);
     atomic_store(&lane->io_armed, false);
 }
 
@@ -251,11 +258,19 @@ void braid_io_remove(struct braid_socket_lane *lane)
     pthread_mutex_unlock(&thread->run);
 }
 
+void braid_io_open(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.open = true;
+    pthread_mutex_unlock(&pool.lock);
+}
+
 void braid_io_stop(void)
 {
     uint64_t one = 1;
 
     pthread_mutex_lock(&pool.lock);
+    pool.open = false;
     for (unsigned i = 0; i < atomic_load(&pool.count); i++) {
         struct braid_io_thread *thread = pool.threads[i];
         atomic_store(&thread->stopping, true);

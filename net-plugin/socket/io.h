@@ -16,7 +16,10 @@ void braid_io_arm(struct braid_socket_lane *lane);
 /* Takes the lane away from its thread; when it returns the thread knows nothing of it. Not from an I/O thread. */
 void braid_io_remove(struct braid_socket_lane *lane);
 
-/* Joins all threads. Lanes may still exist; they are then moved by their callers alone. */
+/* From here on threads may be started, when they are needed. */
+void braid_io_open(void);
+
+/* Joins all threads; no more are started. Lanes may still exist; they are then moved by their callers alone. */
 void braid_io_stop(void);
 
 #endif

@@ -534,7 +534,8 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
     int moved;
 
     if (is_for_threads(lane)) {
-        braid_io_arm(lane);
+        if (!atomic_load_explicit(&lane->io_watched, memory_order_relaxed))
+            braid_io_arm(lane);
         return 0;
     }
     moved = braid_socket_move(lane, budget);

@@ -46,6 +46,7 @@ struct braid_socket_lane {
     struct braid_io_thread *io_thread; /* io.c's */
     uint64_t io_id;
     atomic_bool io_armed;
+    atomic_bool io_watched; /* its thread sleeps, and the socket will wake it: no need to arm */
     atomic_bool io_in_epoll;
     bool io_active;
     uint64_t io_moved_ns;

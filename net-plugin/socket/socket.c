@@ -103,6 +103,7 @@ static int socket_init(void)
     const struct braid_netif *netifs = braid_netifs(&count);
 
     make_plan();
+    braid_io_open();
     memset(devices, 0, sizeof(devices));
     devices_count = 0;
     uses_cuda = braid_param_bool(BRAID_P_SOCKET_CUDA);
