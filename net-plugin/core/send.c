@@ -285,8 +285,9 @@ uint64_t braid_conn_put_bytes(const struct braid_conn *conn)
  * otherwise it may hold its message up. Lanes whose rate is not known (0) take part.
  */
 static bool is_fast_enough(const struct braid_conn *conn, const struct braid_lane *lane,
-                           size_t chunk)
+                           const struct braid_send *send)
 {
+    size_t chunk = (size_t)1 << send->shift;
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
     uint64_t mine = atomic_load_explicit(&lane->rate_Bps, memory_order_relaxed), faster = 0;
     uint64_t ahead = chunk + atomic_load_explicit(&lane->queued_bytes, memory_order_relaxed);
@@ -299,7 +300,9 @@ static bool is_fast_enough(const struct braid_conn *conn, const struct braid_lan
         if (rate <= mine + mine / 4)
             continue;
         faster += rate;
-        others += atomic_load_explicit(&conn->lanes[i]->queued_bytes, memory_order_relaxed);
+        /* A message of one chunk holds up all that come after it, of which the receiver has room for few. */
+        if (send->chunks > 1)
+            others += atomic_load_explicit(&conn->lanes[i]->queued_bytes, memory_order_relaxed);
     }
     return faster == 0 || 2 * (double)ahead * (double)faster <= (double)mine * (double)others;
 }
@@ -315,7 +318,7 @@ int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
         return -EAGAIN;
     braid_spin_lock(&tx->put_lock);
     send = tx->active;
-    if (send == NULL || !is_fast_enough(conn, lane, (size_t)1 << send->shift)) {
+    if (send == NULL || !is_fast_enough(conn, lane, send)) {
         braid_spin_unlock(&tx->put_lock);
         return send == NULL ? -EAGAIN : -EBUSY;
     }

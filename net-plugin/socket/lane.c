@@ -17,7 +17,7 @@
 
 /* One system call moves at most this much, so that the lane's lock is not held long. */
 #define CALL_BYTES (512 * 1024)
-/* Shortest stretch that a rate is taken from. */
+/* What busy stretches must add up to before a rate is taken from them. */
 #define STRETCH_NS (20 * BRAID_NS_PER_MS)
 /* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
 #define BULK_AHEAD_BYTES 512
@@ -91,8 +91,8 @@ bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
 /* -- out ------------------------------------------------------------------------------------------------------------------------ */
 
 /*
- * The rate at which the peer acknowledges, over stretches in which the kernel always had something to send: only those say something about
- * the rail. Until the first the rate is unknown, so that the lane takes part and gets to know it.
+ * The rate at which the peer acknowledges, over stretches in which the kernel always had something to send (it has still now, and was given more only
+ * after the last sample): only those say something about the rail. Until the first the rate is unknown, so that the lane takes part and gets to know it.
  */
 static void measure(struct braid_socket_lane *lane)
 {
@@ -105,19 +105,20 @@ static void measure(struct braid_socket_lane *lane)
     atomic_store_explicit(&lane->base.queued_bytes, (uint64_t)queued, memory_order_relaxed);
     now = braid_now_ns();
     acked = given - MIN(given, (uint64_t)queued);
-    if (queued == 0 || lane->stretch_ns == 0) {
-        lane->stretch_ns = queued == 0 ? 0 : now;
-        lane->stretch_bytes = acked;
-        return;
+    if (queued > 0 && lane->sampled_ns != 0) {
+        lane->stretch_ns += now - lane->sampled_ns;
+        lane->stretch_bytes += acked - lane->sampled_bytes;
     }
-    if (now - lane->stretch_ns < STRETCH_NS)
+    lane->sampled_ns = now;
+    lane->sampled_bytes = acked;
+    if (lane->stretch_ns < STRETCH_NS)
         return;
-    rate = (acked - lane->stretch_bytes) * BRAID_NS_PER_S / (now - lane->stretch_ns);
+    rate = lane->stretch_bytes * BRAID_NS_PER_S / lane->stretch_ns;
     old = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed);
     atomic_store_explicit(&lane->base.rate_Bps, old == 0 ? rate : (3 * old + rate) / 4,
                           memory_order_relaxed);
-    lane->stretch_ns = now;
-    lane->stretch_bytes = acked;
+    lane->stretch_ns = 0;
+    lane->stretch_bytes = 0;
 }
 
 /* What sendmsg has taken: first of tx, then of the payload. */

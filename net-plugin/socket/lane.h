@@ -27,7 +27,8 @@ struct braid_socket_lane {
     size_t tx_have, tx_sent;
     bool put_active;
     bool blocked;                       /* the last send met a full socket buffer */
-    uint64_t stretch_ns, stretch_bytes; /* start of the stretch that is being measured */
+    uint64_t sampled_ns, sampled_bytes; /* of the last measurement */
+    uint64_t stretch_ns, stretch_bytes; /* sums of busy stretches so far */
     atomic_bool declined;               /* too slow for what waits now */
     bool measured;                      /* there are other rails: rate_Bps is kept up to date */
     bool peer_gone; /* sending has failed; reading will tell how the lane ends */

@@ -71,6 +71,8 @@ static void make_plan(void)
 
     if (threads < 0)
         threads = cpus >= 16 ? 6 : cpus >= 12 ? 4 : cpus >= 6 ? 2 : 0;
+    if (threads == 0 && braid_param_bool(BRAID_P_SOCKET_RAILS))
+        threads = 1; /* rails have streams of their own, which only threads move */
     if (streams < 0)
         streams = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > MAX_DESCRIPTORS)

@@ -284,6 +284,9 @@ static void help(void)
            "  --no-raw         leave plain TCP out\n"
            "  --json FILE      write one row a case; --transport NAME is its first part (default "
            "socket)\n"
+           "  --netns A,B      network namespaces of the two sides of a plugin (root); plain TCP "
+           "stays "
+           "here\n"
            "  --timeout S      bound of every wait (default 30)\n"
            "Latency is one way. Bandwidth counts one direction. A plugin is polled as NCCL polls "
            "it, by a thread that yields.\n");
@@ -313,8 +316,8 @@ static void parse(int argc, char **argv)
         {"plugin", 1, NULL, 'p'},  {"patterns", 1, NULL, 'P'},  {"comms", 1, NULL, 'c'},
         {"rounds", 1, NULL, 'r'},  {"depth", 1, NULL, 'd'},     {"load", 1, NULL, 'l'},
         {"idle", 1, NULL, 'i'},    {"no-raw", 0, NULL, 'R'},    {"json", 1, NULL, 'j'},
-        {"timeout", 1, NULL, 't'}, {"transport", 1, NULL, 'T'}, {"help", 0, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+        {"timeout", 1, NULL, 't'}, {"transport", 1, NULL, 'T'}, {"netns", 1, NULL, 'n'},
+        {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
     int opt;
 
     while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -329,6 +332,7 @@ static void parse(int argc, char **argv)
         case 'R': run.raw = false; break;
         case 'j': run.json = optarg; break;
         case 't': run.settings.timeout_s = (unsigned)atoi(optarg); break;
+        case 'n': run.settings.netns = optarg; break;
         case 'T': run.transport = optarg; break;
         default: help(); exit(opt == 'h' ? 0 : 2);
         }

@@ -68,6 +68,7 @@ struct settings {
     int comms; /* connections each way that are set up */
     int depth; /* receives and sends in flight on a connection */
     unsigned timeout_s;
+    const char *netns; /* "a,b": network namespaces of the two sides of a plugin; NULL: this one */
 };
 
 /* Runs both ranks of a target until the parent goes; the exit status of the job. */

@@ -353,6 +353,7 @@ int plugin_job(const struct target *target, const struct settings *settings)
                                    .version = target->version,
                                    .ranks = SIDES,
                                    .channels = settings->comms,
+                                   .netns = settings->netns,
                                    .timeout_s = settings->timeout_s};
     struct job job = {target, settings};
 
