@@ -587,9 +587,13 @@ void braid_gemm_destroy(struct braid_gemm *g)
     if (braid_gemm_enter(g) == 0) {
         for (uint32_t lane = 1; lane < BRAID_GEMM_MAX_LANES; lane++)
             g->cuda->stream_synchronize(g->lanes->stream[lane]); /* the watchdog bounds it */
+        braid_gemm_watch_remove(&g->watch);
+        for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
+            g->cuda->stream_synchronize(g->lanes->watch[i]); /* its late writes, too */
         braid_gemm_leave(g);
+    } else {
+        braid_gemm_watch_remove(&g->watch);
     }
-    braid_gemm_watch_remove(&g->watch);
     release(g);
 }
 

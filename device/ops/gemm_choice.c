@@ -16,13 +16,14 @@
 #include "common/util.h"
 #include "device/ops/gemm_plan.h"
 
-#define SM_FLOP_PER_US   5.5e6  /* bf16 on one SM, long products */
-#define MEMORY_B_PER_US  4.0e6  /* device memory, reading */
-#define LAUNCH_US        3.0    /* a product that must wait for something */
-#define PUSH_B_PER_US    3.81e5 /* one copy engine over NVLink */
-#define PUSH_US          5.0    /* a part on the link, beside its bytes */
-#define ARRIVE_US        6.0    /* from the end of a push to the product that waited for it */
-#define EXCHANGE_US      18.0   /* a whole collective by copy engines, beside its bytes */
+#define SM_FLOP_PER_US   6.1e6 /* bf16 on one SM */
+#define MEMORY_B_PER_US  4.0e6 /* device memory, reading */
+#define LAUNCH_US        3.0   /* a product that must wait for something */
+#define PUSH_B_PER_US    3.7e5 /* one copy engine over NVLink, beside products */
+#define START_US         6.0   /* until the first push: the peer must have begun, too */
+#define PUSH_US          6.5   /* a part on the link, beside its bytes */
+#define ARRIVE_US        6.0   /* from the end of a push to the product that waited for it */
+#define EXCHANGE_US      18.0  /* a whole collective by copy engines, beside its bytes */
 #define ADD_B_PER_US     3.0e6
 #define KERNEL_US        3.5 /* a collective by SMs, beside the bytes */
 #define KERNEL_B_PER_US  2.4e5
@@ -78,7 +79,7 @@ static double gather_us(const struct braid_gemm_desc *d, const struct braid_gemm
 {
     int64_t bounds[BRAID_GEMM_MAX_SPLITS + 1], part = d->m / on->ranks;
     uint32_t splits = braid_gemm_split(part, (uint32_t)set->num_splits, set->taper ? 1 : 0, bounds);
-    struct timeline t = {braid_gemm_model_product_us(part, d->n, d->k, on->sms), 0};
+    struct timeline t = {braid_gemm_model_product_us(part, d->n, d->k, on->sms), START_US};
 
     for (int d_rank = 1; d_rank < on->ranks; d_rank++)
         for (uint32_t c = 0; c < splits; c++) {
@@ -97,7 +98,7 @@ static double reduce_us(const struct braid_gemm_desc *d, const struct braid_gemm
     int64_t bounds[BRAID_GEMM_MAX_SPLITS + 1], part = d->m / on->ranks;
     uint32_t splits = braid_gemm_split(part, (uint32_t)set->num_splits, set->taper ? 2 : 0, bounds);
     double arrived[BRAID_GEMM_MAX_SPLITS] = {0};
-    struct timeline t = {0, 0};
+    struct timeline t = {0, START_US};
 
     for (int s = 0; s < on->ranks; s++)
         for (uint32_t c = 0; c < splits; c++) {
@@ -151,7 +152,7 @@ void braid_gemm_model_choose(const struct braid_gemm_desc *desc,
         best = by_sms;
     best_us = braid_gemm_model_us(desc, on, &best) * NEEDED_ADVANTAGE;
     for (int32_t splits = 1; splits <= 8 && on->ranks > 1; splits *= 2)
-        for (int32_t taper = 0; taper <= (splits > 1); taper++) {
+        for (int32_t taper = 0; taper <= (splits > 1 && desc->op == BRAID_AG_GEMM); taper++) {
             struct braid_gemm_settings set = {
                 .method = BRAID_GEMM_RING_EXCHANGE, .num_splits = splits, .taper = taper};
             double us;

@@ -24,13 +24,19 @@ static struct braid_gemm_watch *first;
 static bool running;
 static pthread_t thread;
 
-/* Sets all flags, on every stream that is not stuck itself. Waits for nothing: it is called again until the run is over. */
+/* Sets all flags on one stream, if it is not stuck itself. Waits for nothing. */
+static void let_go_by(struct braid_gemm_watch *w, int i)
+{
+    if (w->cuda->stream_query(w->streams[i]) == CUDA_SUCCESS)
+        w->cuda->copy_to_device(w->flags, w->copy + w->flag_count, w->flag_count * sizeof(uint32_t),
+                                w->streams[i]);
+}
+
+/* On every stream: called again until the run is over. */
 static void let_go(struct braid_gemm_watch *w)
 {
     for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
-        if (w->cuda->stream_query(w->streams[i]) == CUDA_SUCCESS)
-            w->cuda->copy_to_device(w->flags, w->copy + w->flag_count,
-                                    w->flag_count * sizeof(uint32_t), w->streams[i]);
+        let_go_by(w, i);
 }
 
 /* Has one of the streams read the flags into the copy since the call before? */
@@ -55,8 +61,10 @@ static bool read_flags(struct braid_gemm_watch *w)
  */
 static const struct braid_gemm_instr *find_late(struct braid_gemm_watch *w)
 {
-    let_go(w);
-    for (int attempt = 0; attempt < 500; attempt++) {
+    for (int attempt = 0; attempt < 400; attempt++) {
+        if (attempt % 25 ==
+            0) /* one stream at a time: a second write would raise again what was taken down */
+            let_go_by(w, attempt / 25 % BRAID_GEMM_WATCH_STREAMS);
         if (!read_flags(w))
             continue;
         for (size_t i = 0; i < w->program->count; i++) {
