@@ -19,6 +19,8 @@
 #define CALL_BYTES (512 * 1024)
 /* What busy stretches must add up to before a rate is taken from them. */
 #define STRETCH_NS (20 * BRAID_NS_PER_MS)
+/* A rate that is older than this is taken to be twice as high, lest a lane be left out for good. */
+#define FRESH_NS (100 * BRAID_NS_PER_MS)
 /* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
 #define BULK_AHEAD_BYTES 512
 
@@ -111,8 +113,16 @@ static void measure(struct braid_socket_lane *lane)
     }
     lane->sampled_ns = now;
     lane->sampled_bytes = acked;
-    if (lane->stretch_ns < STRETCH_NS)
+    if (lane->stretch_ns < STRETCH_NS) {
+        if (now - lane->rated_ns >
+            FRESH_NS) { /* declined since then, perhaps: it gets another chance */
+            rate = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed);
+            atomic_store_explicit(&lane->base.rate_Bps, 2 * rate, memory_order_relaxed);
+            lane->rated_ns = now;
+        }
         return;
+    }
+    lane->rated_ns = now;
     rate = lane->stretch_bytes * BRAID_NS_PER_S / lane->stretch_ns;
     old = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed);
     atomic_store_explicit(&lane->base.rate_Bps, old == 0 ? rate : (3 * old + rate) / 4,

@@ -28,6 +28,7 @@ struct braid_socket_lane {
     bool put_active;
     bool blocked;                       /* the last send met a full socket buffer */
     uint64_t sampled_ns, sampled_bytes; /* of the last measurement */
+    uint64_t rated_ns;                  /* when rate_Bps was set */
     uint64_t stretch_ns, stretch_bytes; /* sums of busy stretches so far */
     atomic_bool declined;               /* too slow for what waits now */
     bool measured;                      /* there are other rails: rate_Bps is kept up to date */

@@ -60,7 +60,7 @@ rails() {
   second_cable
   shape bn0 400mbit
   shape bn1 400mbit
-  BRAID_SOCKET_RAILS=1 traffic ring,alltoall --ranks 2 --max-bytes 4M --iterations 2 || return 1
+  BRAID_SOCKET_RAILS=1 traffic ring,alltoall --ranks 2 --max-bytes 4M --iterations 8 || return 1
   first=$(ip netns exec "$a" cat /sys/class/net/bn0/statistics/tx_bytes)
   second=$(ip netns exec "$a" cat /sys/class/net/bn1/statistics/tx_bytes)
   echo "bytes sent: $first over bn0, $second over bn1"
