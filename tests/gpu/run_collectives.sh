@@ -6,6 +6,7 @@
 #   blocks copy and reduce blocks by SM count                                         (at most  20 s, two GPUs)
 #   example  the fused operator of device/examples/04 from PyTorch                    (at most  40 s; not by default)
 #   bench  against NCCL and PyTorch symmetric memory; the fused operator              (at most 120 s, two GPUs)
+#   sanitize  a part of `test` under compute-sanitizer                               (at most  90 s; not by default)
 #   sweep  methods by SM count, for the crossovers                                    (at most  60 s, two GPUs; not by default)
 # Rows go to $OUT/collectives.jsonl, logs to $OUT/collectives-PART.log; the ends of the logs are shown last.
 set -u
@@ -43,6 +44,7 @@ part blocks 20 2 "$BIN/gpu_copy_blocks"
 part example 40 1 tests/gpu/with_mps python3 device/examples/04_all_reduce_rmsnorm/op.py
 part bench 120 2 python3 tests/gpu/bench_collectives.py small large gather fused micro
 part sweep 60 2 python3 tests/gpu/bench_collectives.py sweep
+part sanitize 90 1 compute-sanitizer --tool memcheck --error-exitcode 9 "$BIN/gpu_collectives" --seconds 60 --bound 60 sums copies
 for name in $parts; do
   [ -e "$OUT/collectives-$name.log" ] || continue
   echo "---- $name"

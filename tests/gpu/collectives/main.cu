@@ -2,7 +2,7 @@
  * Collectives against a reference: every operation, method, number format, odd sizes and alignments, in place and apart, inside a
  * window and not, back to back, under random delays, in graphs, across the wrap of epochs; failures that must end with a status; and
  * the proof that copy engines need no SM. One process, a thread a rank; rank r uses GPU r mod the number of GPUs.
- * Usage: gpu_collectives [--ranks N] [--seconds S] [--epoch FIRST] [STAGE ...]; stages: sums copies graph fail engine. Exit code 77
+ * Usage: gpu_collectives [--ranks N] [--seconds S] [--epoch FIRST] [--bound SECONDS of one wait] [STAGE ...]; stages: sums copies graph fail engine. Exit code 77
  * without a GPU. Every case prints a line only when it fails; a summary a stage.
  */
 #include "test.h"
@@ -236,6 +236,8 @@ int main(int argc, char **argv)
             budget_s = atof(argv[++i]);
         else if (strcmp(argv[i], "--epoch") == 0 && i + 1 < argc)
             first_epoch = (unsigned)strtoul(argv[++i], NULL, 0);
+        else if (strcmp(argv[i], "--bound") == 0 && i + 1 < argc)
+            timeout_ns = (uint64_t)(1e9 * atof(argv[++i]));
         else if (wanted_count < 16)
             wanted[wanted_count++] = argv[i];
     }
