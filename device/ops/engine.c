@@ -5,10 +5,8 @@
  *
  * Words of a rank, by peer (struct words): ready = the peer has begun, its `out` may be written; done = the peer has finished: its
  * copies are here; piece[k] = the peer has saved its piece k (all-to-all in place), that part of its buffer may be written.
- *     write ready to every peer; wait for every own ready, take it back; copy; set done on every peer; wait for every own done, take it
- *     back
- * Changing between copies and stream memory operations costs a stream about 3 us each time. So done is set by a copy of a word behind the
- * data, and the waits for done are on a stream of their own that has nothing else to do.
+ *     write ready to every peer; wait for every own ready, take it back; copy; write done to every peer; wait for every own done, take
+ *     it back
  * Why constants are enough: a peer sets its ready of the next operation after it has seen this rank's done, which this rank writes
  * after it has taken back ready and pieces; it sets done of the next operation after it has seen this rank's next ready (or piece),
  * which follows the taking back of done.
@@ -32,12 +30,7 @@
 #include "device/host/inside.h"
 #include "device/ops/ops.h"
 
-/* Side streams: pushes to all peers but one, the own block, waits and what follows from them. */
-enum { PUSHES = 2, OWN = 2, WAITS = 3, SIDE_STREAMS = 4 };
-
-/* Events, one a dependency, so that a captured graph has no more edges than these. */
-enum { EVENT_BEGIN, EVENT_MET, EVENT_BACK, EVENT_END, EVENT_OWN, EVENT_FORK, EVENT_JOIN, EVENTS };
-
+#define SIDE_STREAMS 4u
 #define WATCH_STREAMS                                                                              \
     4u /* streams can share a hardware queue with the one that is stuck; not all of these do */
 #define TICK_NS (20 * BRAID_NS_PER_MS)
@@ -56,9 +49,9 @@ struct braid_engine {
     _Atomic uint32_t
         *busy; /* pinned host memory: 0 idle, 1 an operation has begun, 2 seen by the watchdog */
     void *side[SIDE_STREAMS];
-    void *event[EVENTS];
+    void *fork; /* events */
+    void *join[SIDE_STREAMS];
     void *saved[BRAID_ENGINE_PIECES];
-    uint64_t one;   /* a word of GPU memory that is 1 */
     uint32_t *ones; /* in the same host memory: what the watchdog writes */
     void *watch_stream[WATCH_STREAMS];
     pthread_t thread;
@@ -106,199 +99,140 @@ static uint32_t next_rank(const struct braid_engine *e, uint32_t hop)
     return (e->ops->layout.rank + hop) % e->ops->layout.ranks;
 }
 
-/* Adds a wait for every peer's word at `member`, and its taking back. */
-static void hear(struct braid_engine *e, struct batch *b, size_t member)
+/* Every rank tells every other in the word at `member`, and waits until every other has told it. */
+static int meet(struct braid_engine *e, size_t member, bool first, void *stream)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
+    struct batch b = {0};
 
     for (uint32_t hop = 1; hop < l->ranks; hop++)
-        add(b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + member, 1);
+        add(&b, BRAID_CU_OP_WRITE_32, words_of(e, next_rank(e, hop), l->rank) + member, 1);
+    if (first)
+        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
-        add(b, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, next_rank(e, hop)) + member, 0);
+        add(&b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + member, 1);
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
+        add(&b, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, next_rank(e, hop)) + member, 0);
+    if (!first)
+        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 0);
+    return send(e, &b, stream);
 }
 
-/* Sets the word at `member` on `peer` by a copy: behind another copy of the stream that is quicker than a stream's write, which goes
- * through another engine and fences first. */
-static int tell_by_copy(struct braid_engine *e, uint32_t peer, size_t member, void *stream)
-{
-    return e->ops->cuda->copy(words_of(e, peer, e->ops->layout.rank) + member, e->one,
-                              sizeof(uint32_t), stream);
-}
-
-/* Lets what follows in stream `to` begin after what is in stream `from` now; `event` is free for it. */
-static int after(struct braid_engine *e, void *to, void *from, void *event)
+/* Lets side stream `i` begin where `stream` is, and end before what follows in `stream`. */
+static int fork_side(struct braid_engine *e, uint32_t i, void *stream)
 {
     const struct braid_ops_cuda *cuda = e->ops->cuda;
-    int result = cuda->event_record(event, from);
+    int result = cuda->event_record(e->fork, stream);
 
-    return result != BRAID_CU_SUCCESS ? result : cuda->stream_wait(to, event, 0);
+    return result != BRAID_CU_SUCCESS ? result : cuda->stream_wait(e->side[i], e->fork, 0);
 }
 
-#define DO(call)                                                                                   \
-    do {                                                                                           \
-        int result_ = (call);                                                                      \
-        if (result_ != BRAID_CU_SUCCESS)                                                           \
-            return result_;                                                                        \
-    } while (0)
-
-/* The wait stream begins with the operation: the watchdog's word. */
-static int begin(struct braid_engine *e, void *stream)
+static int join_side(struct braid_engine *e, uint32_t i, void *stream)
 {
-    struct batch b = {0};
+    const struct braid_ops_cuda *cuda = e->ops->cuda;
+    int result = cuda->event_record(e->join[i], e->side[i]);
 
-    DO(after(e, e->side[WAITS], stream, e->event[EVENT_BEGIN]));
-    add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
-    return send(e, &b, e->side[WAITS]);
+    return result != BRAID_CU_SUCCESS ? result : cuda->stream_wait(stream, e->join[i], 0);
 }
 
-/* And ends with it: every peer's done; `stream` goes on after it. */
-static int end(struct braid_engine *e, void *stream)
-{
-    struct batch b = {0};
-
-    hear(e, &b, offsetof(struct words, done));
-    add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 0);
-    DO(send(e, &b, e->side[WAITS]));
-    return after(e, stream, e->side[WAITS], e->event[EVENT_END]);
-}
-
-/* This rank's block from its own `in` to its own `out`, if they are apart, beside everything else. */
-static bool has_own(const struct braid_engine *e, const struct braid_engine_job *job)
-{
-    uint64_t block = job->block * e->ops->layout.rank;
-
-    return !job->in_place && job->in + (job->same ? 0 : block) != job->out + block;
-}
-
+/* This rank's block from its own `in` to its own `out`, if they are apart: on the last side stream, from the operation's beginning on. */
 static int copy_own(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
 {
     uint64_t block = job->block * e->ops->layout.rank;
+    uint64_t from = job->in + (job->same ? 0 : block), to = job->out + block;
+    int result;
 
-    if (!has_own(e, job))
+    if (from == to)
         return BRAID_CU_SUCCESS;
-    DO(after(e, e->side[OWN], stream, e->event[EVENT_OWN]));
-    return e->ops->cuda->copy(job->out + block, job->in + (job->same ? 0 : block), job->block,
-                              e->side[OWN]);
+    result = fork_side(e, SIDE_STREAMS - 1, stream);
+    return result != BRAID_CU_SUCCESS
+               ? result
+               : e->ops->cuda->copy(to, from, job->block, e->side[SIDE_STREAMS - 1]);
 }
 
-/* Every rank says that it has begun and waits for the others; the words are taken back on the wait stream, before anyone is told done. */
-static int meet(struct braid_engine *e, void *stream)
+static int join_own(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
 {
-    const struct braid_ops_layout *l = &e->ops->layout;
-    size_t ready = offsetof(struct words, ready);
-    struct batch b = {0}, back = {0};
+    uint64_t block = job->block * e->ops->layout.rank;
 
-    for (uint32_t hop = 1; hop < l->ranks; hop++)
-        add(&b, BRAID_CU_OP_WRITE_32, words_of(e, next_rank(e, hop), l->rank) + ready, 1);
-    for (uint32_t hop = 1; hop < l->ranks; hop++) {
-        add(&b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + ready, 1);
-        add(&back, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, next_rank(e, hop)) + ready, 0);
-    }
-    DO(send(e, &b, stream));
-    DO(after(e, e->side[WAITS], stream, e->event[EVENT_MET]));
-    return send(e, &back, e->side[WAITS]);
+    return job->in + (job->same ? 0 : block) == job->out + block
+               ? BRAID_CU_SUCCESS
+               : join_side(e, SIDE_STREAMS - 1, stream);
 }
 
-/* Straight into the peers' results and then the done words: the first peer on the user's stream, the others on side streams. */
+/* Straight into the peers' results: one peer on the user's stream, the others on side streams. */
 static int push_direct(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
-    uint32_t sides = MIN(l->ranks - 2, PUSHES);
+    const struct braid_ops_cuda *cuda = e->ops->cuda;
+    uint32_t sides = MIN(l->ranks - 2, SIDE_STREAMS - 1);
+    int result = BRAID_CU_SUCCESS;
 
-    for (uint32_t i = 0; i < sides; i++)
-        DO(after(e, e->side[i], stream, e->event[EVENT_FORK]));
-    for (uint32_t hop = 1; hop < l->ranks; hop++) {
+    for (uint32_t i = 0; i < sides && result == BRAID_CU_SUCCESS; i++)
+        result = fork_side(e, i, stream);
+    for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
         uint32_t peer = next_rank(e, hop);
         uint64_t to = (uint64_t)(uintptr_t)braid_window_address(job->result, (int)peer) +
                       job->offset + job->block * l->rank;
-        void *lane = hop == 1 ? stream : e->side[(hop - 2) % PUSHES];
 
-        DO(e->ops->cuda->copy(to, job->in + (job->same ? 0 : job->block * peer), job->block, lane));
+        result = cuda->copy(to, job->in + (job->same ? 0 : job->block * peer), job->block,
+                            hop == 1 ? stream : e->side[(hop - 2) % (SIDE_STREAMS - 1)]);
     }
-    for (uint32_t hop = 1; hop < l->ranks; hop++) {
-        void *lane = hop == 1 ? stream : e->side[(hop - 2) % PUSHES];
-
-        if (hop - 1 <= sides) /* the first on this lane: the ready words are taken back */
-            DO(after(e, lane, e->side[WAITS], e->event[EVENT_BACK]));
-        DO(tell_by_copy(e, next_rank(e, hop), offsetof(struct words, done), lane));
-    }
-    for (uint32_t i = 0; i < sides; i++)
-        DO(after(e, stream, e->side[i], e->event[EVENT_JOIN]));
-    return BRAID_CU_SUCCESS;
-}
-
-static int run_direct(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
-{
-    DO(begin(e, stream));
-    DO(copy_own(e, job, stream));
-    DO(meet(e, stream));
-    DO(push_direct(e, job, stream));
-    DO(end(e, stream));
-    return has_own(e, job) ? after(e, stream, e->side[OWN], e->event[EVENT_OWN]) : BRAID_CU_SUCCESS;
-}
-
-/* Copies piece [first, first + bytes) of what goes to every peer to the own staging, and tells the peers that it is safe there. */
-static int save_piece(struct braid_engine *e, const struct braid_engine_job *job, uint32_t k,
-                      uint64_t first, uint64_t bytes)
-{
-    const struct braid_ops_layout *l = &e->ops->layout;
-    uint64_t staging =
-        (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)l->rank) + l->staging;
-
-    for (uint32_t hop = 1; hop < l->ranks; hop++)
-        DO(e->ops->cuda->copy(staging + (hop - 1) * l->staging_slot + first,
-                              job->in + job->block * next_rank(e, hop) + first, bytes, e->side[0]));
-    for (uint32_t hop = 1; hop < l->ranks; hop++)
-        DO(tell_by_copy(e, next_rank(e, hop), offsetof(struct words, piece) + 4 * k, e->side[0]));
-    return BRAID_CU_SUCCESS;
-}
-
-static int push_piece(struct braid_engine *e, const struct braid_engine_job *job, uint64_t first,
-                      uint64_t bytes, void *stream)
-{
-    const struct braid_ops_layout *l = &e->ops->layout;
-    uint64_t staging =
-        (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)l->rank) + l->staging;
-
-    for (uint32_t hop = 1; hop < l->ranks; hop++) {
-        uint64_t to =
-            (uint64_t)(uintptr_t)braid_window_address(job->result, (int)next_rank(e, hop)) +
-            job->offset + job->block * l->rank;
-
-        DO(e->ops->cuda->copy(to + first, staging + (hop - 1) * l->staging_slot + first, bytes,
-                              stream));
-    }
-    return BRAID_CU_SUCCESS;
+    for (uint32_t i = 0; i < sides && result == BRAID_CU_SUCCESS; i++)
+        result = join_side(e, i, stream);
+    return result;
 }
 
 /*
  * All-to-all on one buffer: what this rank sends is saved in its own staging first, on a side stream, in two pieces; a peer pushes a
  * piece straight home once it is saved here. Saving is several times as fast as the link, so the first piece is as small as it can
- * be without making the second one late. A saved piece also says that its rank has begun.
+ * be without making the second one late. Takes the place of the first meeting: a saved piece also says that its rank has begun.
  */
-static int run_in_place(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
+static int swap_in_place(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
 {
-    uint64_t cut = job->block > (2u << 20) ? job->block / 6 & ~65535ull : job->block;
-    uint32_t pieces = cut == job->block ? 1 : 2;
+    const struct braid_ops_layout *l = &e->ops->layout;
+    const struct braid_ops_cuda *cuda = e->ops->cuda;
+    uint64_t saved =
+        (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)l->rank) + l->staging;
+    uint64_t end[BRAID_ENGINE_PIECES] = {
+        job->block > (2u << 20) ? job->block / 6 & ~65535ull : job->block, job->block};
+    struct batch begin = {0};
+    int result;
 
-    DO(begin(e, stream));
-    DO(after(e, e->side[0], stream, e->event[EVENT_FORK]));
-    for (uint32_t k = 0; k < pieces; k++) {
-        DO(save_piece(e, job, k, k * cut, k == 0 ? cut : job->block - cut));
-        DO(e->ops->cuda->event_record(e->saved[k], e->side[0]));
-    }
-    for (uint32_t k = 0; k < pieces; k++) {
-        struct batch b = {0};
+    add(&begin, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
+    result = send(e, &begin, stream);
+    if (result == BRAID_CU_SUCCESS)
+        result = fork_side(e, 0, stream);
+    for (uint32_t k = 0; result == BRAID_CU_SUCCESS; k++) {
+        uint64_t first = k == 0 ? 0 : end[k - 1], bytes = end[k] - first;
+        size_t member = offsetof(struct words, piece) + 4 * k;
+        struct batch tell = {0}, hear = {0};
 
-        hear(e, &b, offsetof(struct words, piece) + 4 * k);
-        DO(send(e, &b, e->side[WAITS]));
-        DO(after(e, stream, e->side[WAITS], e->event[EVENT_MET]));
-        DO(e->ops->cuda->stream_wait(stream, e->saved[k], 0));
-        DO(push_piece(e, job, k * cut, k == 0 ? cut : job->block - cut, stream));
+        for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
+            uint32_t peer = next_rank(e, hop);
+
+            result = cuda->copy(saved + (hop - 1) * l->staging_slot + first,
+                                job->in + job->block * peer + first, bytes, e->side[0]);
+            add(&tell, BRAID_CU_OP_WRITE_32, words_of(e, peer, l->rank) + member, 1);
+            add(&hear, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, peer) + member, 1);
+            add(&hear, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, peer) + member, 0);
+        }
+        if (result == BRAID_CU_SUCCESS)
+            result = send(e, &tell, e->side[0]);
+        if (result == BRAID_CU_SUCCESS)
+            result = cuda->event_record(e->saved[k], e->side[0]);
+        if (result == BRAID_CU_SUCCESS)
+            result = cuda->stream_wait(stream, e->saved[k], 0);
+        if (result == BRAID_CU_SUCCESS)
+            result = send(e, &hear, stream);
+        for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++)
+            result = cuda->copy(
+                (uint64_t)(uintptr_t)braid_window_address(job->result, (int)next_rank(e, hop)) +
+                    job->offset + job->block * l->rank + first,
+                saved + (hop - 1) * l->staging_slot + first, bytes, stream);
+        if (end[k] == job->block)
+            break;
     }
-    for (uint32_t hop = 1; hop < e->ops->layout.ranks; hop++)
-        DO(tell_by_copy(e, next_rank(e, hop), offsetof(struct words, done), stream));
-    return end(e, stream);
+    return result;
 }
 
 /* Sets every flag that this rank may be waiting for, so that its stream goes on. Waits for nothing: called again until it is through. */
@@ -394,11 +328,13 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
     }
     for (uint32_t i = 0; i < SIDE_STREAMS && result == BRAID_CU_SUCCESS; i++) {
         result = ops->cuda->stream_create(&e->side[i], BRAID_CU_STREAM_NON_BLOCKING);
+        if (result == BRAID_CU_SUCCESS)
+            result = ops->cuda->event_create(&e->join[i], BRAID_CU_EVENT_NO_TIMING);
     }
-    for (uint32_t i = 0; i < EVENTS && result == BRAID_CU_SUCCESS; i++)
-        result = ops->cuda->event_create(&e->event[i], BRAID_CU_EVENT_NO_TIMING);
     for (uint32_t i = 0; i < BRAID_ENGINE_PIECES && result == BRAID_CU_SUCCESS; i++)
         result = ops->cuda->event_create(&e->saved[i], BRAID_CU_EVENT_NO_TIMING);
+    if (result == BRAID_CU_SUCCESS)
+        result = ops->cuda->event_create(&e->fork, BRAID_CU_EVENT_NO_TIMING);
     for (uint32_t i = 0; i < WATCH_STREAMS && result == BRAID_CU_SUCCESS; i++)
         result = ops->cuda->stream_create(&e->watch_stream[i], BRAID_CU_STREAM_NON_BLOCKING);
     if (result != BRAID_CU_SUCCESS)
@@ -411,19 +347,6 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
     return 0;
 }
 
-int braid_engine_ready(struct braid_engine *e)
-{
-    struct braid_ops *ops = e->ops;
-    uint64_t one = ops->engine_words + sizeof(struct words) * ops->layout.ranks;
-    int result;
-
-    e->one = (uint64_t)(uintptr_t)braid_window_address(ops->window, (int)ops->layout.rank) + one;
-    result = ops->cuda->copy_to_device(e->one, e->ones, sizeof(uint32_t), e->watch_stream[0]);
-    if (result == BRAID_CU_SUCCESS)
-        result = ops->cuda->stream_synchronize(e->watch_stream[0]);
-    return braid_cuda_errno(result);
-}
-
 int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, void *stream)
 {
     struct braid_engine *e = ops->engine;
@@ -434,7 +357,21 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
     rc = e->started ? 0 : start_watchdog(e);
     if (rc != 0)
         return rc;
-    result = job->in_place ? run_in_place(e, job, stream) : run_direct(e, job, stream);
+    if (job->in_place) {
+        result = swap_in_place(e, job, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = meet(e, offsetof(struct words, done), false, stream);
+    } else {
+        result = copy_own(e, job, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = meet(e, offsetof(struct words, ready), true, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = push_direct(e, job, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = meet(e, offsetof(struct words, done), false, stream);
+        if (result == BRAID_CU_SUCCESS)
+            result = join_own(e, job, stream);
+    }
     if (result != BRAID_CU_SUCCESS)
         BRAID_WARN("copy engines: the operation cannot be put into the stream: %s",
                    braid_cuda_name(result));
@@ -455,15 +392,15 @@ void braid_engine_destroy(struct braid_engine *e)
     for (uint32_t i = 0; i < SIDE_STREAMS; i++) {
         if (e->side[i] != NULL)
             cuda->stream_destroy(e->side[i]);
+        if (e->join[i] != NULL)
+            cuda->event_destroy(e->join[i]);
     }
     for (uint32_t i = 0; i < BRAID_ENGINE_PIECES; i++) {
         if (e->saved[i] != NULL)
             cuda->event_destroy(e->saved[i]);
     }
-    for (uint32_t i = 0; i < EVENTS; i++) {
-        if (e->event[i] != NULL)
-            cuda->event_destroy(e->event[i]);
-    }
+    if (e->fork != NULL)
+        cuda->event_destroy(e->fork);
     for (uint32_t i = 0; i < WATCH_STREAMS; i++) {
         if (e->watch_stream[i] != NULL)
             cuda->stream_destroy(e->watch_stream[i]);

@@ -41,7 +41,7 @@ static uint64_t lay_out(struct braid_ops *ops, const struct braid_ops_config *co
     l->ready = at;
     at += 8ull * 2 * l->ranks;
     ops->engine_words = at;
-    at += 4ull * BRAID_ENGINE_WORDS * l->ranks + 4;
+    at += 4ull * BRAID_ENGINE_WORDS * l->ranks;
     at = (at + page - 1) / page * page;
     l->packets = at;
     at += 2 * pairs * l->packet_slot;
@@ -116,8 +116,6 @@ int braid_ops_create(struct braid_ops **ops_p, struct braid_comm *comm,
     rc = braid_window_alloc(comm, lay_out(ops, config), &ops->window);
     if (rc == 0)
         rc = loaded;
-    if (rc == 0)
-        rc = braid_engine_ready(ops->engine);
     if (rc != 0)
         goto err_unload;
     braid_ops_leave(ops);

@@ -68,14 +68,11 @@ struct braid_engine_job {
 };
 
 int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p);
-/* After the operations window is there. */
-int braid_engine_ready(struct braid_engine *engine);
 int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, void *stream);
 void braid_engine_destroy(struct braid_engine *engine);
 
 /* Words of the copy engines' flags in the operations window. */
 #define BRAID_ENGINE_PIECES 2u
-#define BRAID_ENGINE_WORDS                                                                         \
-    (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece; and one word behind all */
+#define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece */
 
 #endif

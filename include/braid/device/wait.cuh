@@ -2,7 +2,7 @@
  * The one bounded wait that every operation uses, and the sticky error behind it.
  *
  * A wait polls one word with acquire at system scope. Once in BRAID_WAIT_POLLS polls (a cold path, about 40 us apart) it looks at
- * the clock and at the communicator's sticky error, and in some of these looks, about once in 1 ms, at the host's abort word. It ends with
+ * the communicator's sticky error, and about once in half a millisecond at the clock and at the host's abort word. It ends with
  *   BRAID_DEV_OK       the word has reached the expected value; what its writer did before is visible to this thread
  *   BRAID_DEV_TIMEOUT  the communicator's timeout_ns passed since the first look at the clock
  *   BRAID_DEV_ABORTED  the host called braid_comm_abort or braid_comm_destroy
@@ -52,14 +52,15 @@ BRAID_FN int braid_fail_thread(const struct braid_devcomm *c, int status, uint32
 }
 
 /*
- * The abort word is in host memory, and the GPU reads one word of it one at a time: 0.65 us for each warp that asks, whoever else waits.
- * When many warps wait for a peer that is late, these reads alone make them late for the peer, whose warps then begin to ask, and so
- * on without end (seen: 43 waiting warps, 36 us instead of 3.8 for each of 50 operations). So a wait looks there once in about 1 ms,
- * in a part of it that several looks at the clock meet.
+ * Is it time to look at the nanosecond clock and at the host's abort word? About once in half a millisecond, by this SM's cycle counter,
+ * for long enough that waits which come here every 40 us do not miss it.
+ * Both are read by one warp of the GPU at a time: 0.5 us for each warp that asks, whoever else waits. When many warps wait for a peer
+ * that is late, reading them at every 64th poll alone makes them late for the peer, whose warps then begin to ask, and so on without
+ * end (seen: 43 waiting warps, 36 us instead of 3 for each of 50 operations).
  */
-BRAID_FN int braid_abort_look_due(uint64_t waited_ns)
+BRAID_FN int braid_look_due(uint32_t cycles)
 {
-    return ((waited_ns + (1u << 19)) & ((1u << 20) - 1)) < (1u << 17);
+    return (cycles & ((1u << 20) - 1)) < (1u << 17);
 }
 
 /*
@@ -68,13 +69,15 @@ BRAID_FN int braid_abort_look_due(uint64_t waited_ns)
  */
 BRAID_FN int braid_wait_check_thread(const struct braid_devcomm *c, uint64_t *start_ns)
 {
-    uint64_t now = braid_ptx_now_ns();
     int status = braid_failed_thread(c);
+    uint64_t now;
 
+    if (status != 0 || !braid_look_due(braid_ptx_cycles()))
+        return status;
+    now = braid_ptx_now_ns();
     if (*start_ns == 0)
         *start_ns = now;
-    if (status == 0 && braid_abort_look_due(now - *start_ns) &&
-        braid_ptx_load_relaxed_sys_u32((const void *)c->abort) != 0)
+    if (braid_ptx_load_relaxed_sys_u32((const void *)c->abort) != 0)
         status = BRAID_DEV_ABORTED;
     if (status == 0 && now - *start_ns > c->timeout_ns)
         status = BRAID_DEV_TIMEOUT;

@@ -187,6 +187,11 @@ BRAID_FN uint64_t braid_ptx_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+BRAID_FN uint32_t braid_ptx_cycles(void)
+{
+    return (uint32_t)braid_ptx_now_ns();
+}
+
 BRAID_FN void braid_ptx_sync_warp(void)
 {
     host_barrier_wait(host_thread.warp, &host_thread.warp_turn, 0);
