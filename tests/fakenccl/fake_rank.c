@@ -31,10 +31,14 @@ struct fake_board {
     struct fake_note notes[FAKE_MAX_RANKS][NOTES];
     _Atomic uint64_t arrived;
     _Atomic int failed;
+    _Atomic int skips; /* ranks that skipped: the first one's reason counts */
+    char skip_reason[256];
     _Atomic uint64_t words[WORDS];
     /* [receiver][sender][channel], written by the receiver. */
     struct board_handle handles[FAKE_MAX_RANKS][FAKE_MAX_RANKS][FAKE_MAX_CHANNELS];
 };
+
+char fake_skip_reason[256];
 
 static void print_line(const struct fake_rank *r, const char *kind, const char *fmt, va_list args)
 {
@@ -63,6 +67,10 @@ void fake_skip(const struct fake_rank *r, const char *fmt, ...)
 
     va_start(args, fmt);
     print_line(r, "skipped: ", fmt, args);
+    va_end(args);
+    va_start(args, fmt);
+    if (r->board && r->board->skips++ == 0)
+        vsnprintf(r->board->skip_reason, sizeof(r->board->skip_reason), fmt, args);
     va_end(args);
     _exit(SKIPPED);
 }
@@ -262,6 +270,8 @@ int fake_ranks_run(const struct fake_options *options, unsigned may_die, fake_ra
             child_main(options, board, rank, run, arg);
     }
     result = reap(board, options, pids, may_die);
+    if (board->skips > 0)
+        snprintf(fake_skip_reason, sizeof(fake_skip_reason), "%s", board->skip_reason);
     munmap(board, sizeof(*board));
     return result;
 }

@@ -223,6 +223,63 @@ static void oversize_main(struct fake_rank *r, void *arg)
     fake_rank_unload(r);
 }
 
+/* Posts more than the plugin ever said to take; the registered memory behind it is small. */
+static void too_large_job(void *arg)
+{
+    struct transfer *t = arg;
+    struct fake_conn *c = &t->conns[0];
+    struct fake_buffer *b = &t->buffers[0][0];
+    size_t most = t->r->props.max_p2p_bytes;
+    const size_t sizes[] = {most + 1, 2 * most, (size_t)1 << 62};
+
+    for (size_t s = 0; s < FAKE_COUNT(sizes); s++) {
+        void *data = b->net, *request = NULL;
+        size_t size = sizes[s];
+        int tag = 5;
+        int result =
+            c->sends ? fake_net_isend(&t->r->net, c->comm, data, size, tag, b->mh, &request)
+                     : fake_net_irecv(&t->r->net, c->comm, 1, &data, &size, &tag, &b->mh, &request);
+
+        if (result == 0)
+            fake_die(t->r, "%s of %zu bytes, of which maxP2pBytes allows %zu: no error",
+                     c->sends ? "isend" : "irecv", size, most);
+        if (request)
+            fake_die(t->r, "a refused %s returned a request", c->sends ? "isend" : "irecv");
+    }
+}
+
+/* More than maxP2pBytes is refused at once, by the sender and then by the receiver; closing tells the peer, which waits. */
+static void too_large_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+
+    (void)arg;
+    fake_rank_load(r);
+    if (r->net.version < 9)
+        fake_skip(r, "sizes are int in version %d: NCCL's own layer refuses more than 1 GiB",
+                  r->net.version);
+    for (int sender = 1; sender >= 0; sender--) {
+        int count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+        struct transfer *t = make_transfer(r, conns, count, 4096, 4096);
+
+        t->must_fail = true;
+        t->again_sends = true;
+        fake_connect_all(r, conns, count);
+        if (conns[0].sends == (sender == 1)) {
+            fake_worker_run(&r->service, reg_job, t);
+            fake_worker_run(&r->progress, too_large_job, t);
+        } else {
+            run_transfer(t);
+            if (!t->result[0])
+                fake_die(r, "the peer's %s was refused and it closed: no error here",
+                         sender ? "isend" : "irecv");
+        }
+        end_transfer(t);
+        fake_barrier(r, 2, "too large");
+    }
+    fake_rank_unload(r);
+}
+
 /* Close with requests in flight: arg says what is in flight. */
 enum in_flight { RECEIVES_ONLY, SENDS_ONLY, MID_TRANSFER };
 
@@ -499,6 +556,7 @@ static int error_run(const struct fake_options *options, const struct scenario *
 }
 
 static const struct error_play oversize = {oversize_main, 2, 0, false};
+static const struct error_play too_large = {too_large_main, 2, 0, false};
 static const struct error_play inflight = {inflight_main, 2, 0, false};
 static const struct error_play left = {left_main, 2, 0, false};
 static const struct error_play early_close = {early_close_main, 2, 0, false};
@@ -511,6 +569,8 @@ static const struct error_play lonely = {lonely_main, 2, 0, false};
 static const struct scenario list[] = {
     {"oversize", "a send larger than its receive is an error on both sides", error_run, &oversize,
      false},
+    {"too-large", "isend and irecv of more than maxP2pBytes are refused untouched", error_run,
+     &too_large, false},
     {"inflight", "close with requests in flight, memory reused at once", error_run, &inflight,
      false},
     {"left", "the peer closes while this side waits", error_run, &left, false},
