@@ -316,6 +316,7 @@ static int start_listener(void)
     state.watch = (struct braid_watch){.fd = fd, .fn = on_listener};
     err = braid_maint_add(&state.watch, EPOLLIN);
     if (err != 0) {
+        BRAID_WARN("cannot watch the listener on port %u: %s", state.port, strerror(-err));
         close(fd);
         state.watch.fd = -1;
     }

@@ -87,7 +87,8 @@ static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane,
                  bool blocked)
 {
     if (busy)
-        watch(thread, lane, EPOLLIN | (blocked ? EPOLLOUT : 0));
+        busy = watch(thread, lane, EPOLLIN | (blocked ? EPOLLOUT : 0)) ==
+               0; /* else who calls arms it */
     atomic_store_explicit(&lane->io_watched, busy, memory_order_relaxed);
     atomic_exchange(&lane->io_armed, false);
     if (!blocked && braid_socket_lane_wants_puts(lane))
@@ -203,6 +204,7 @@ void braid_io_arm(struct braid_socket_lane *lane)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT};
     struct braid_io_thread *thread;
+    bool known;
 
     if (atomic_load_explicit(&lane->io_armed, memory_order_relaxed) || lane->fd < 0 ||
         atomic_exchange(&lane->io_armed, true))
@@ -223,9 +225,12 @@ void braid_io_arm(struct braid_socket_lane *lane)
     }
     event.data.u64 = lane->io_id;
     /* Set before: the event may have been dealt with, and the lane be armed again by another thread, before the call returns. */
-    epoll_ctl(thread->epoll,
-              atomic_exchange(&lane->io_in_epoll, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd,
-              &event);
+    known = atomic_exchange(&lane->io_in_epoll, true);
+    if (epoll_ctl(thread->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd, &event) == 0)
+        return;
+    /* No event will come: the callers move the lane, and the next one tries again. */
+    atomic_store(&lane->io_in_epoll, known);
+    atomic_store(&lane->io_armed, false);
 }
 
 static void leave_thread(struct braid_socket_lane *lane)
