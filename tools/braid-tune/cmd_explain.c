@@ -9,6 +9,7 @@
 
 #include "common/util.h"
 #include "tools/braid-tune/tune.h"
+#include "tuner-plugin/machine.h"
 #include "tuner-plugin/tuner.h"
 
 static const char usage[] =
@@ -19,12 +20,17 @@ static const char usage[] =
     "                   [--budget CHANNELS] [--overlap] [--all] [--format table|json|csv]\n"
     "Says what the tuner would choose and why. --all lists every combination with its "
     "prediction.\n"
-    "--machine takes link rates, ranks and nodes from a topology, as braid-info topo does.\n";
+    "--machine takes link rates, ranks and nodes from a topology, as braid-info topo does; without "
+    "--profile\n"
+    "the profile is the one that a job there would get.\n";
 
 enum format { TABLE, JSON, CSV };
 
 struct explain {
     struct braid_profile *profile;
+    const char *name;             /* --profile; NULL: the plugin's choice */
+    struct tune_machine *machine; /* NULL without --machine */
+    struct braid_profile_set set; /* what fits the machine */
     struct braid_tuner_settings settings;
     enum format format;
     bool all;
@@ -201,12 +207,63 @@ static void explain_one(struct explain *explain, const struct braid_tuner *tuner
         print_all(explain, line);
 }
 
+/* The profiles that the plugin would find on the machine, from the folders that it searches. Returns 0 or -1 after saying why. */
+static int load_set(struct explain *explain)
+{
+    struct braid_profile_error error;
+    char dirs[2048];
+
+    braid_profile_dirs(dirs, sizeof(dirs));
+    if (braid_profile_set_load(dirs, &explain->machine->key, &explain->set, &error)) {
+        fprintf(stderr, "braid-tune: out of memory\n");
+        return -1;
+    }
+    if (error.line >= 0)
+        fprintf(stderr, "braid-tune: profile %s:%d: %s; passed over\n", error.file, error.line,
+                error.text);
+    return 0;
+}
+
+/* The profile of a shape into explain->profile. Returns 0 or -1 after saying why. */
+static int choose_profile(struct explain *explain, const struct braid_shape *shape)
+{
+    const struct braid_profile *found;
+    const char *file;
+
+    if (!explain->machine)
+        return tune_profile(explain->name ? explain->name : "generic", explain->profile);
+    if (explain->name) {
+        if (tune_profile(explain->name, explain->profile))
+            return -1;
+    } else {
+        found = braid_profile_set_pick(&explain->set, shape->ranks, shape->nodes);
+        if (!found) {
+            fprintf(stderr,
+                    "braid-tune: no profile for %d ranks on %d nodes of GPU '%s', network '%s': "
+                    "NCCL decides by itself\n",
+                    shape->ranks, shape->nodes, explain->machine->key.gpu,
+                    explain->machine->key.net);
+            return -1;
+        }
+        *explain->profile = *found;
+    }
+    file = strrchr(explain->profile->path, '/');
+    file = file ? file + 1 : explain->profile->path;
+    fprintf(stderr, "machine %s, %d ranks, %d node%s, profile %.*s\n",
+            explain->machine->summary.key, shape->ranks, shape->nodes, shape->nodes == 1 ? "" : "s",
+            (int)strcspn(file, "."), file);
+    tune_machine_apply(explain->machine, explain->profile);
+    return 0;
+}
+
 static int explain_shape(struct explain *explain, int ranks, int nodes, const char *colls,
                          const uint64_t *sizes, int count)
 {
     struct braid_shape shape = braid_shape_make((size_t)ranks, (size_t)nodes);
     struct braid_tuner *tuner;
 
+    if (choose_profile(explain, &shape))
+        return 2;
     if (braid_tuner_create(explain->profile, &shape, &explain->settings, &tuner))
         return 1;
     while (*colls) {
@@ -232,14 +289,29 @@ static int explain_shape(struct explain *explain, int ranks, int nodes, const ch
     return 0;
 }
 
+/*
+ * Ranks and nodes that were not given: those of the machine, or what the other one means on nodes like its own. `nodes` is 0 when not
+ * given. Returns the number of nodes.
+ */
+static int fill_shape(const struct tune_machine *machine, int nodes, int *ranks_p)
+{
+    if (!machine) {
+        *ranks_p = *ranks_p ? *ranks_p : 8;
+        return nodes ? nodes : 1;
+    }
+    if (!*ranks_p)
+        *ranks_p = nodes ? nodes * machine->node_ranks
+                         : machine->summary.nodes * machine->summary.gpus_per_node;
+    return nodes ? nodes : (*ranks_p + machine->node_ranks - 1) / machine->node_ranks;
+}
+
 int cmd_explain(int argc, char **argv)
 {
-    const char *profile = "generic", *ranks_text = NULL, *nodes_text = NULL, *bytes_text_ = "1K:1G";
-    const char *machine = NULL;
+    const char *ranks_text = NULL, *nodes_text = NULL, *bytes_text_ = "1K:1G", *where = NULL;
     const char *colls = "all_reduce,all_gather,reduce_scatter", *budget = "0", *format = "table";
     struct explain explain = {.settings = {.overlap_ratio = 0.025, .channel_ceiling = 64}};
-    const struct tune_option options[] = {{"--profile", &profile, NULL},
-                                          {"--machine", &machine, NULL},
+    const struct tune_option options[] = {{"--profile", &explain.name, NULL},
+                                          {"--machine", &where, NULL},
                                           {"--ranks", &ranks_text, NULL},
                                           {"--nodes", &nodes_text, NULL},
                                           {"--coll", &colls, NULL},
@@ -248,20 +320,15 @@ int cmd_explain(int argc, char **argv)
                                           {"--format", &format, NULL},
                                           {"--overlap", NULL, &explain.settings.overlap},
                                           {"--all", NULL, &explain.all}};
+    struct tune_machine machine;
     uint64_t sizes[64];
-    int ranks[64] = {8}, rank_count = 1, nodes = 1, count, rc = 2;
+    int ranks[64] = {0}, rank_count = 1, nodes = 0, count, rc = 2;
 
     if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0) {
         fputs(usage, stderr);
         return 2;
     }
     count = tune_sizes(bytes_text_, sizes, ARRAY_SIZE(sizes));
-    explain.profile = malloc(sizeof(*explain.profile));
-    if (!explain.profile || tune_profile(profile, explain.profile) ||
-        (machine && tune_machine(machine, explain.profile, &ranks[0], &nodes))) {
-        free(explain.profile);
-        return 2;
-    }
     if (ranks_text)
         rank_count = tune_numbers(ranks_text, ranks, ARRAY_SIZE(ranks));
     if (count < 1 || rank_count < 1 || (nodes_text && tune_numbers(nodes_text, &nodes, 1) != 1) ||
@@ -269,15 +336,24 @@ int cmd_explain(int argc, char **argv)
         explain.settings.sm_budget > 64) {
         fprintf(stderr, "braid-tune: --bytes, --ranks, --nodes or --budget is not understood\n%s",
                 usage);
-        free(explain.profile);
         return 2;
     }
+    explain.profile = malloc(sizeof(*explain.profile));
+    explain.machine = where ? &machine : NULL;
+    if (!explain.profile || (where && tune_machine_load(where, &machine)) ||
+        (where && !explain.name && load_set(&explain)))
+        goto err_free;
     explain.format = !strcmp(format, "json") ? JSON : !strcmp(format, "csv") ? CSV : TABLE;
     rc = 0;
-    for (int i = 0; i < rank_count && !rc; i++)
-        rc = explain_shape(&explain, ranks[i], nodes, colls, sizes, count);
+    for (int i = 0; i < rank_count && !rc; i++) {
+        int shape_nodes = fill_shape(explain.machine, nodes, &ranks[i]);
+
+        rc = explain_shape(&explain, ranks[i], shape_nodes, colls, sizes, count);
+    }
     if (explain.format == JSON)
         printf(explain.printed ? "\n]\n" : "[]\n");
+err_free:
+    braid_profile_set_free(&explain.set);
     free(explain.profile);
     return rc;
 }

@@ -94,17 +94,19 @@ static int answer_lines(const struct braid_profile *profile)
 
 int cmd_predict(int argc, char **argv)
 {
-    const char *name = "generic", *machine = NULL;
-    const struct tune_option options[] = {{"--profile", &name, NULL},
-                                          {"--machine", &machine, NULL}};
+    const char *name = "generic", *where = NULL;
+    const struct tune_option options[] = {{"--profile", &name, NULL}, {"--machine", &where, NULL}};
     struct braid_profile *profile = malloc(sizeof(*profile));
-    int ranks, nodes, rc = 2;
+    struct tune_machine machine;
+    int rc = 2;
 
     if (!profile || tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0)
         fputs(usage, stderr);
-    else if (!tune_profile(name, profile) &&
-             (!machine || !tune_machine(machine, profile, &ranks, &nodes)))
+    else if (!tune_profile(name, profile) && (!where || !tune_machine_load(where, &machine))) {
+        if (where)
+            tune_machine_apply(&machine, profile);
         rc = answer_lines(profile);
+    }
     free(profile);
     return rc;
 }

@@ -1,12 +1,14 @@
 /*
- * A machine's rates into a profile: what braid-tune explain --machine takes from a topology (a file, a line, or this machine)
- * instead of what the profile says. Latencies, channel rates and how much of a line rate is reached stay the profile's.
+ * A machine from a topology (a file, a line, or this machine): the key by which the plugin chooses a profile there, how many ranks
+ * a job has, and its rates into a profile instead of what the profile says. Latencies, channel rates and how much of a line rate
+ * is reached stay the profile's. Single-threaded program. Called by: cmd_explain.c, cmd_predict.c.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "common/topo/topo.h"
+#include "common/util.h"
 #include "tools/braid-tune/tune.h"
+#include "tuner-plugin/machine.h"
 
 /* Line rates that NCCL reaches over PCIe by its own table: 12 of 15.75 GB/s, 24 of 31.5, 48 of 63. */
 #define NCCL_PCIE_RATIO 0.762
@@ -71,28 +73,46 @@ static void set_net(const struct braid_topo_summary *s, struct braid_profile *p)
     p->rate_GBps[BRAID_RAIL] = s->node_cut_GBps / s->nics_per_node;
 }
 
-int tune_machine(const char *what, struct braid_profile *profile, int *ranks_p, int *nodes_p)
+/* What braid_machine_key_read() would say on that machine: every network without RDMA is sockets. */
+static void set_key(const char *what, const struct braid_topo_summary *s,
+                    struct braid_machine_key *key)
 {
-    struct braid_topo_summary s;
+    bool rdma =
+        !strcmp(s->net_kind, "ib") || !strcmp(s->net_kind, "roce") || !strcmp(s->net_kind, "efa");
+
+    if (!strcmp(what, "live")) {
+        braid_machine_key_read(key);
+        return;
+    }
+    memset(key, 0, sizeof(*key));
+    snprintf(key->gpu, sizeof(key->gpu), "%s", s->gpu);
+    snprintf(key->net, sizeof(key->net), "%s", rdma ? s->net_kind : "socket");
+}
+
+int tune_machine_load(const char *what, struct tune_machine *machine)
+{
+    struct braid_topo_summary *s = &machine->summary;
     int gpus;
 
-    if (load(what, &s))
+    if (load(what, s))
         return -1;
-    set_intra(&s, profile);
-    set_net(&s, profile);
-    if (s.sm > 0)
-        profile->nccl.compcap = s.sm >= 100 ? 3 : s.sm >= 90 ? 2 : s.sm >= 80 ? 1 : 0;
-    if (s.sm > 0 && s.sm < 90)
-        profile->nccl.nvls = 0;
-    if (s.cpu_vendor[0])
-        profile->nccl.cpu_amd = !strcmp(s.cpu_vendor, "AuthenticAMD");
-    gpus = s.nodes * s.gpus_per_node;
-    *ranks_p = gpus;
-    /* Nodes are NVLink domains, as NCCL counts them. */
-    *nodes_p = s.nvlink_domain_gpus > s.gpus_per_node
-                   ? (gpus + s.nvlink_domain_gpus - 1) / s.nvlink_domain_gpus
-                   : s.nodes;
-    fprintf(stderr, "machine %s, %d ranks, %d node%s\n", s.key, *ranks_p, *nodes_p,
-            *nodes_p == 1 ? "" : "s");
+    set_key(what, s, &machine->key);
+    gpus = s->nodes * s->gpus_per_node;
+    machine->node_ranks = MIN(MAX(s->nvlink_domain_gpus, s->gpus_per_node), gpus);
+    machine->nodes = (gpus + machine->node_ranks - 1) / machine->node_ranks;
     return 0;
+}
+
+void tune_machine_apply(const struct tune_machine *machine, struct braid_profile *profile)
+{
+    const struct braid_topo_summary *s = &machine->summary;
+
+    set_intra(s, profile);
+    set_net(s, profile);
+    if (s->sm > 0)
+        profile->nccl.compcap = s->sm >= 100 ? 3 : s->sm >= 90 ? 2 : s->sm >= 80 ? 1 : 0;
+    if (s->sm > 0 && s->sm < 90)
+        profile->nccl.nvls = 0;
+    if (s->cpu_vendor[0])
+        profile->nccl.cpu_amd = !strcmp(s->cpu_vendor, "AuthenticAMD");
 }

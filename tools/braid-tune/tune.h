@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/topo/topo.h"
 #include "tuner-plugin/cost/profile.h"
 
 /* One command-line option: "--name VALUE", or "--name" when value_p is NULL. */
@@ -32,11 +33,19 @@ int tune_numbers(const char *text, int *numbers, int max);
 /* A profile by path or by name in the profile folders. Returns 0, or -1 after saying what is wrong. */
 int tune_profile(const char *name, struct braid_profile *profile);
 
-/*
- * Puts the rates of a machine into a profile: `what` is "live", a file or a line as braid-info topo takes them. *ranks_p and
- * *nodes_p receive what a job on all of it has. Returns 0, or -1 after saying what is wrong.
- */
-int tune_machine(const char *what, struct braid_profile *profile, int *ranks_p, int *nodes_p);
+/* A machine given by its topology, and what a job on all of it has. */
+struct tune_machine {
+    struct braid_topo_summary summary;
+    struct braid_machine_key key; /* as the plugin would find it there */
+    int node_ranks; /* GPUs of a node; nodes are NVLink domains, as NCCL counts them */
+    int nodes;
+};
+
+/* `what` is "live", a file or a line as braid-info topo takes them. Returns 0, or -1 after saying what is wrong. */
+int tune_machine_load(const char *what, struct tune_machine *machine);
+
+/* Puts the rates of a machine into a profile. */
+void tune_machine_apply(const struct tune_machine *machine, struct braid_profile *profile);
 
 int cmd_calibrate(int argc, char **argv);
 int cmd_exercise(int argc, char **argv);
