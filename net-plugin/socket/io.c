@@ -207,7 +207,7 @@ void braid_io_arm(struct braid_socket_lane *lane)
     bool known;
 
     if (atomic_load_explicit(&lane->io_armed, memory_order_relaxed) || lane->fd < 0 ||
-        atomic_exchange(&lane->io_armed, true))
+        atomic_load(&lane->io_gone) || atomic_exchange(&lane->io_armed, true))
         return;
     thread = lane->io_thread; /* ours alone from here on, until the event */
     if (thread == NULL) {

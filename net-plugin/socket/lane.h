@@ -45,9 +45,10 @@ struct braid_socket_lane {
     struct braid_stage *stage; /* NULL until GPU memory is used here */
     bool put_staged, landing_staged;
 
-    struct braid_io_thread *io_thread; /* io.c's */
+    _Atomic(struct braid_io_thread *) io_thread; /* io.c's */
     uint64_t io_id;
     atomic_bool io_armed;
+    atomic_bool io_gone;    /* being closed: no thread takes it any more */
     atomic_bool io_watched; /* its thread sleeps, and the socket will wake it: no need to arm */
     atomic_bool io_in_epoll;
     bool io_active;

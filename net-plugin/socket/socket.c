@@ -247,9 +247,17 @@ static void socket_detach(struct braid_conn *conn)
 
     if (sc == NULL)
         return;
+    /*
+     * An I/O thread that moves one lane may look at another, and arm it. So first no lane can be armed any more, then all leave
+     * their threads, which waits for whoever moves one, then those leave that were being armed meanwhile; only then they are freed.
+     */
+    for (lane = sc->lanes; lane != NULL; lane = lane->next)
+        atomic_store(&lane->io_gone, true);
+    for (int pass = 0; pass < 2; pass++)
+        for (lane = sc->lanes; lane != NULL; lane = lane->next)
+            braid_io_remove(lane);
     for (lane = sc->lanes; lane != NULL; lane = next) {
         next = lane->next;
-        braid_io_remove(lane);
         braid_socket_lane_free(lane);
     }
     braid_stages_free(sc->stages);
