@@ -28,8 +28,8 @@
 #define BRAID_OPS_RANKS     64    /* ranks of the collectives: what fits in a kernel's parameters */
 #define BRAID_OPS_TILE      1536u /* bytes that one warp moves by packets */
 #define BRAID_OPS_TILE_WIRE 2048u /* and the bytes of those packets */
-#define BRAID_OPS_PUSHERS   2u    /* warps of an exchange CTA that push */
-#define BRAID_OPS_SERVICE   5u    /* the first warps of it: pushers, announcer, waiter, flagger */
+#define BRAID_OPS_PUSHERS   4u    /* warps of an exchange CTA that push */
+#define BRAID_OPS_SERVICE   7u    /* the first warps of it: pushers, announcer, waiter, flagger */
 #define BRAID_OPS_WORKERS   16u   /* and those that work */
 #define BRAID_OPS_WARPS     (BRAID_OPS_SERVICE + BRAID_OPS_WORKERS)
 

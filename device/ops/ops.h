@@ -14,7 +14,7 @@
 #include "device/ops/plan.h"
 
 #define BRAID_OPS_RING_BYTES                                                                       \
-    (BRAID_OPS_PUSHERS * (4u * 16384u + 128u)) /* BRAID_BULK_SHARED of the kernels' pushers */
+    (BRAID_OPS_PUSHERS * (4u * 8192u + 128u)) /* BRAID_BULK_SHARED of the kernels' pushers */
 
 /* A kernel of the module, by what it is for. */
 enum braid_kernel {

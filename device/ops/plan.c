@@ -97,7 +97,10 @@ static void shape_packets(const struct braid_op_question *q, uint32_t sms,
     plan->segment = q->block;
 }
 
-/* Chunks: at least one for every CTA, the same on every rank. */
+/*
+ * Chunks: small ones through staging, so that the first is summed early and the ring stays in the cache; larger ones straight into
+ * results, where nobody waits for them. The same on every rank.
+ */
 static void shape_chunks(const struct braid_op_question *q, uint32_t sms,
                          struct braid_op_plan *plan)
 {
@@ -107,10 +110,9 @@ static void shape_chunks(const struct braid_op_question *q, uint32_t sms,
 
     plan->segment = MIN(q->block, most * BRAID_OPS_CHUNKS * parts);
     block = (plan->segment + parts - 1) / parts;
-    /* Two-shot: many, so that the ways there and back overlap. Otherwise larger with the block: every flag costs two fences. */
     plan->chunk = (uint32_t)least;
-    if (plan->method != BRAID_METHOD_TWO_SHOT)
-        plan->chunk = (uint32_t)MIN(MAX((block / 256 + least - 1) & ~(least - 1), least), most);
+    if (plan->method == BRAID_METHOD_DIRECT)
+        plan->chunk = (uint32_t)MIN(MAX((block / 128 + least - 1) & ~(least - 1), least), most);
     while (plan->chunk < most && (block + plan->chunk - 1) / plan->chunk > BRAID_OPS_CHUNKS)
         plan->chunk = (uint32_t)MIN(2 * plan->chunk, most);
     chunks = MAX((block + plan->chunk - 1) / plan->chunk, 1);

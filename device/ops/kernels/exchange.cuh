@@ -1,7 +1,7 @@
 /*
  * Large collectives: chunks travel through staging buffers (or straight into the result) with a flag each. One CTA is five roles that
  * only meet in shared memory:
- *   pushers    two threads; bulk copies of this rank's chunks to the peers
+ *   pushers    four threads; bulk copies of this rank's chunks to the peers
  *   announcer  one warp; stores the flag of each chunk once it is written there. The fence that this takes would stop a pusher
  *   waiter     one warp; watches peers' chunk flags, 32 at a time, and counts what has arrived
  *   workers    four groups of four warps, each with a chunk of its own; sum or copy arrived chunks
@@ -14,7 +14,7 @@
 #ifndef BRAID_DEVICE_OPS_EXCHANGE_CUH
 #define BRAID_DEVICE_OPS_EXCHANGE_CUH
 
-#define BRAID_BULK_PIECE  16384u
+#define BRAID_BULK_PIECE  8192u
 #define BRAID_BULK_STAGES 4
 #include <braid/device/bulk.cuh>
 #include <braid/device/reduce.cuh>
@@ -25,8 +25,6 @@
 #define ANNOUNCER     BRAID_OPS_PUSHERS
 #define WAITER        (BRAID_OPS_PUSHERS + 1u)
 #define FLAGGER       (BRAID_OPS_PUSHERS + 2u)
-#define LAG           3u /* pieces of a pusher that may be on their way when it counts what is written */
-#define ENDS          8u /* chunks that these can belong to, and more: a power of two */
 #define GROUPS        4u /* of workers */
 #define GROUP_WARPS   (BRAID_OPS_WORKERS / GROUPS)
 #define GROUP_THREADS (32u * GROUP_WARPS)
@@ -40,7 +38,6 @@ struct exchange_shared {
     uint32_t written
         [BRAID_OPS_PUSHERS]; /* by pusher: chunks (for a peer, or for all) that are written there */
     uint32_t done[BRAID_OPS_WORKERS]; /* by worker warp: chunks of its group that it has finished */
-    uint32_t ends[BRAID_OPS_PUSHERS][ENDS]; /* a pusher's own: pieces stored when a chunk ended */
 };
 
 /* One chunk of one block. */
@@ -236,45 +233,37 @@ template <class Plan> struct pusher {
         return all;
     }
 
-    /*
-     * Moves the chunks of pusher `turn`. A chunk counts as written when it is not among the last LAG pieces any more, so the link never
-     * drains; but before a wait for room everything is written and counted, because the room may depend on it.
-     */
-    __device__ __forceinline__ void run(uint32_t turn, struct exchange_shared *s)
+    /* Moves the chunks of pusher `turn`. A chunk counts as written when the next one is on its way, so that the link never drains; but
+     * before a wait for room everything is written and counted, because the room may depend on it. */
+    __device__ __forceinline__ void run(uint32_t turn, uint32_t *written)
     {
         struct cursor loads = w.begin(turn), stores = loads;
-        uint32_t ended = 0, counted = 0, offset = 0;
+        uint32_t pieces = 0, count = 0, offset = 0;
         struct piece p;
         int last;
 
         load(loads);
         BRAID_NO_UNROLL
         while (w.seek(stores)) {
-            uint32_t chunk = stores.chunk, hop = stores.hop, before = counted;
+            uint32_t chunk = stores.chunk, hop = stores.hop;
 
-            if (offset == 0 && ended != counted && !room(chunk, hop)) {
+            if (offset == 0 && count != 0 && !room(chunk, hop)) {
                 braid_bulk_drain();
-                counted = ended;
-                exchange_count(&s->written[turn], counted);
+                exchange_count(written, count);
             }
             w.next(stores, p, last);
             store(p, chunk, hop, offset);
             offset = last ? 0 : offset + p.bytes;
-            if (last)
-                s->ends[turn][ended++ % ENDS] = ring.stores;
-            braid_bulk_settle(LAG);
-            while (counted != ended && s->ends[turn][counted % ENDS] + LAG <= ring.stores)
-                counted++;
-            if (ended - counted == ENDS) { /* chunks of a few bytes each */
-                braid_bulk_drain();
-                counted = ended;
+            pieces += p.bytes >= 16;
+            if (last) {
+                braid_bulk_settle(pieces);
+                exchange_count(written, count++);
+                pieces = 0;
             }
-            if (counted != before)
-                exchange_count(&s->written[turn], counted);
             load(loads);
         }
         braid_bulk_drain();
-        exchange_count(&s->written[turn], ended);
+        exchange_count(written, count);
     }
 };
 
@@ -316,7 +305,7 @@ BRAID_FN void exchange_push(const struct walk<Plan> &w, uint32_t turn, uint32_t 
             w, braid_bulk_open_thread(exchange_memory + turn * BRAID_BULK_SHARED)
         };
 
-        p.run(turn, s);
+        p.run(turn, &s->written[turn]);
     }
 }
 
