@@ -315,7 +315,10 @@ static int parse_special(struct parser *parser, char **words, int count)
         return fail(parser, -EINVAL, "'%s' takes %d words, found %d", words[0],
                     special[i].words - 1, count - 1);
     switch (i) {
-    case 0: return set_text(parser, profile->name, sizeof(profile->name), words[1]);
+    case 0: /* an included file does not rename the one that includes it */
+        if (parser->depth > 0 && profile->name[0])
+            return 0;
+        return set_text(parser, profile->name, sizeof(profile->name), words[1]);
     case 1: return include(parser, words[1]);
     case 2: return set_source(parser, words);
     case 3: return set_text(parser, profile->match_gpu, sizeof(profile->match_gpu), words[1]);
