@@ -5,7 +5,7 @@ b=/bin/busybox
 setting() { $b sed -n "s/.*$1=\([^ ]*\).*/\1/p" /proc/cmdline; }
 give_up() { echo "guest_init: $*"; $b poweroff -f; }
 
-$b mkdir -p /proc /sys /dev /lower /upper /root
+$b mkdir -p /proc /sys /dev /lower /upper /merged
 $b mount -t proc none /proc
 $b mount -t sysfs none /sys
 $b mount -t devtmpfs none /dev
@@ -17,14 +17,14 @@ nine="trans=virtio,version=9p2000.L,msize=512000"
 $b mount -t 9p -o "$nine,cache=loose,ro" hostroot /lower || give_up "cannot mount the host's files"
 $b mount -t tmpfs none /upper
 $b mkdir /upper/files /upper/work
-$b mount -t overlay -o lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work none /root ||
+$b mount -t overlay -o lowerdir=/lower,upperdir=/upper/files,workdir=/upper/work none /merged ||
     give_up "cannot mount the overlay"
 # The modules of this kernel must be where request_module looks, or Soft-RoCE fails with "No such file".
-$b mkdir -p /root/lib/modules /root/out /root/proc /root/sys /root/dev /root/run
-$b mount --bind "/lower$(setting braid.kernel)/lib/modules" /root/lib/modules
-$b mount -t 9p -o "$nine" out /root/out || give_up "cannot mount the result folder"
+$b mkdir -p /merged/lib/modules /merged/out /merged/proc /merged/sys /merged/dev /merged/run
+$b mount --bind "/lower$(setting braid.kernel)/lib/modules" /merged/lib/modules
+$b mount -t 9p -o "$nine" out /merged/out || give_up "cannot mount the result folder"
 main=$(setting braid.main)
 for folder in proc sys dev; do
-    $b mount --move "/$folder" "/root/$folder"
+    $b mount --move "/$folder" "/merged/$folder"
 done
-exec $b switch_root /root /bin/bash "$main"
+exec $b switch_root /merged /bin/bash "$main"
