@@ -6,10 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* dlerror names the file, mostly; where it does not, `what` stands before it. */
 static void explain(char *why, size_t why_bytes, const char *what, const char *cause)
 {
-    if (why != NULL && why_bytes > 0)
-        snprintf(why, why_bytes, "%s: %s", what, cause ? cause : "unknown error");
+    if (cause == NULL)
+        cause = "unknown error";
+    if (why == NULL || why_bytes == 0)
+        return;
+    if (strstr(cause, what) != NULL)
+        snprintf(why, why_bytes, "%s", cause);
+    else
+        snprintf(why, why_bytes, "%s: %s", what, cause);
 }
 
 static int fill(void *library, const struct braid_dl_symbol *symbol, void *table, char *why,

@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,20 +103,31 @@ static void append_dir(char *dirs, size_t dirs_bytes, const char *base, const ch
         snprintf(dirs + used, dirs_bytes - used, "%s%s%s", used ? ":" : "", base, rest);
 }
 
-char *braid_profile_dirs(char *dirs, size_t dirs_bytes)
+/* The folder of the plugin or program that this code is part of. dladdr names a program as it was called, perhaps without a folder. */
+static bool find_own_folder(char *folder)
 {
-    char user[PATH_MAX] = "", buf[4096], here[PATH_MAX] = "";
-    struct passwd entry, *found = NULL;
     Dl_info info;
     char *slash;
+
+    if (!dladdr((void *)braid_profile_dirs, &info) || !info.dli_fname)
+        return false;
+    if (!realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", folder))
+        return false;
+    slash = strrchr(folder, '/');
+    *slash = 0;
+    return true;
+}
+
+char *braid_profile_dirs(char *dirs, size_t dirs_bytes)
+{
+    char user[PATH_MAX] = "", buf[4096], here[PATH_MAX];
+    struct passwd entry, *found = NULL;
 
     snprintf(dirs, dirs_bytes, "%s", braid_param_str(BRAID_P_PROFILE_DIRS));
     if (!getpwuid_r(geteuid(), &entry, buf, sizeof(buf), &found) && found)
         snprintf(user, sizeof(user), "%s", entry.pw_dir);
     append_dir(dirs, dirs_bytes, user, "/.local/share/braid/profiles");
-    if (dladdr((void *)braid_profile_dirs, &info) && info.dli_fname &&
-        realpath(info.dli_fname, here) && (slash = strrchr(here, '/'))) {
-        *slash = 0;
+    if (find_own_folder(here)) {
         /* <prefix>/lib/x.so and <prefix>/bin/x, and <prefix>/lib/<triplet>/x.so as on Debian. */
         append_dir(dirs, dirs_bytes, here, "/../share/braid/profiles");
         append_dir(dirs, dirs_bytes, here, "/../../share/braid/profiles");
