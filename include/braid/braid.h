@@ -5,14 +5,10 @@
 #ifndef BRAID_H
 #define BRAID_H
 
-#define BRAID_VERSION_MAJOR  0
-#define BRAID_VERSION_MINOR  1
-#define BRAID_VERSION_PATCH  0
-#define BRAID_VERSION_STRING "0.1.0"
-
 #include "comm.h"
 #include "gemm_ops.h"
 #include "ops.h"
+#include "version.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "braid/version.h"
 #include "common/hmac.h"
 #include "common/log.h"
 #include "common/param.h"
@@ -110,6 +111,7 @@ static int start(void)
         BRAID_WARN("cannot list network interfaces: %s", strerror(-plugin.netifs_count));
         plugin.netifs_count = 0;
     }
+    BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "Braid " BRAID_VERSION_STRING ", network plugin");
     start_transports();
     plugin.pid = getpid();
     return 0;

@@ -71,7 +71,7 @@ class _Bootstrap(ctypes.Structure):
 def _library():
     root = pathlib.Path(__file__).resolve().parent.parent.parent
     names = [os.environ.get("LIBBRAID"), root / "build/dev/lib/libbraid.so", root / "build/release/lib/libbraid.so"]
-    path = next((str(n) for n in names if n and pathlib.Path(n).exists()), "libbraid.so.0")
+    path = next((str(n) for n in names if n and pathlib.Path(n).exists()), "libbraid.so.0.1")
     library = ctypes.CDLL(path)
     library.braid_gemm_gathered.restype = ctypes.c_void_p
     return library

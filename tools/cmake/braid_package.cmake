@@ -1,6 +1,9 @@
 # What a user's build finds after `cmake --install`: the CMake package Braid (Braid::braid, Braid::headers) and braid.pc.
 include(CMakePackageConfigHelpers)
-install(DIRECTORY include/braid DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh")
+# Layouts that only Braid's own processes exchange (net_*, device_hello*) stay here.
+install(DIRECTORY include/braid DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh"
+  PATTERN "net_*.h" EXCLUDE PATTERN "device_hello*.h" EXCLUDE)
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT BraidTargets NAMESPACE Braid:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Braid)
 configure_package_config_file(tools/cmake/BraidConfig.cmake.in ${PROJECT_BINARY_DIR}/BraidConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Braid)
