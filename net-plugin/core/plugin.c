@@ -57,18 +57,37 @@ const struct braid_netif *braid_netifs(int *count_p)
     return plugin.netifs;
 }
 
-static bool is_wanted(const struct braid_transport *t, const char *list)
+static void start_transport(const struct braid_transport *t)
 {
-    size_t length = strlen(t->name);
-
-    if (*list == '\0')
-        return true;
-    for (const char *at = list; at != NULL && *at != '\0'; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncasecmp(at, t->name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
+    for (unsigned i = 0; i < plugin.active_count; i++)
+        if (plugin.active[i] == t)
+            return;
+    if (t->init() != 0)
+        return;
+    if (t->device_count() == 0 || plugin.active_count == MAX_TRANSPORTS) {
+        BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "transport %s: no device", t->name);
+        t->fini();
+        return;
     }
-    return false;
+    plugin.active[plugin.active_count++] = t;
+}
+
+/* A misspelt name would leave NCCL without a device of ours, and NCCL says so at INFO only: hence the warning. */
+static void start_named_transport(const char *name, size_t length)
+{
+    char names[128] = "";
+
+    for (const struct braid_transport *const *t = braid_transports; *t != NULL; t++) {
+        size_t used = strlen(names);
+
+        if (strlen((*t)->name) == length && strncasecmp(name, (*t)->name, length) == 0) {
+            start_transport(*t);
+            return;
+        }
+        snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "", (*t)->name);
+    }
+    BRAID_WARN("BRAID_TRANSPORT: \"%.*s\" is no transport; there are: %s", (int)length, name,
+               names);
 }
 
 static void start_transports(void)
@@ -76,20 +95,15 @@ static void start_transports(void)
     const char *wanted = braid_param_str(BRAID_P_TRANSPORT);
 
     plugin.active_count = 0;
-    for (const struct braid_transport *const *t = braid_transports; *t != NULL; t++) {
-        if (!is_wanted(*t, wanted)) {
-            BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "transport %s: not used, BRAID_TRANSPORT=%s",
-                       (*t)->name, wanted);
-            continue;
-        }
-        if ((*t)->init() != 0)
-            continue;
-        if ((*t)->device_count() == 0 || plugin.active_count == MAX_TRANSPORTS) {
-            BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "transport %s: no device", (*t)->name);
-            (*t)->fini();
-            continue;
-        }
-        plugin.active[plugin.active_count++] = *t;
+    if (*wanted == '\0')
+        for (const struct braid_transport *const *t = braid_transports; *t != NULL; t++)
+            start_transport(*t);
+    else
+        BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "transports by BRAID_TRANSPORT: %s", wanted);
+    for (size_t length; *wanted != '\0'; wanted += length + (wanted[length] == ',')) {
+        length = strcspn(wanted, ",");
+        if (length > 0)
+            start_named_transport(wanted, length);
     }
     plugin.devices_count =
         plugin.active_count > 0 ? MIN(plugin.active[0]->device_count(), MAX_DEVICES) : 0;

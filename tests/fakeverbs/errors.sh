@@ -56,6 +56,10 @@ name="RDMA here, none there: both take sockets"
 play right roce none "over Socket"
 name="RDMA here, none there, and sockets excluded: an error in time"
 play wrong roce none "no common transport|no network|devices|transport" --env 0:BRAID_TRANSPORT=IB --env 1:BRAID_TRANSPORT=Socket
+name="sockets named first: they are preferred"
+play right roce roce "over Socket" --env 0:BRAID_TRANSPORT=Socket,IB --env 1:BRAID_TRANSPORT=socket,ib
+name="a transport that does not exist: a warning lists those that do"
+play right roce roce "\"verbz\" is no transport; there are: IB, Socket" --env 0:BRAID_TRANSPORT=verbz,IB --env 1:BRAID_TRANSPORT=IB
 name="InfiniBand here, RoCE there: both take sockets"
 play right infiniband roce "over Socket"
 name="InfiniBand here, RoCE there, and sockets excluded: both name the difference"
