@@ -43,10 +43,14 @@ char fake_skip_reason[256];
 static void print_line(const struct fake_rank *r, const char *kind, const char *fmt, va_list args)
 {
     char text[1024];
+    char version[16] = ""; /* not known before the plugin is open */
 
     vsnprintf(text, sizeof(text), fmt, args);
+    if (r->net.version)
+        snprintf(version, sizeof(version), " (v%d)", r->net.version);
     fflush(stdout);
-    fprintf(stderr, "fakenccl: rank %d (v%d): %s%s\n", r->rank, r->net.version, kind, text);
+    fprintf(stderr, "%s: rank %d%s: %s%s\n", program_invocation_short_name, r->rank, version, kind,
+            text);
 }
 
 void fake_die(const struct fake_rank *r, const char *fmt, ...)

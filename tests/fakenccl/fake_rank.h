@@ -88,7 +88,7 @@ int fake_ranks_run(const struct fake_options *options, unsigned may_die, fake_ra
 /* Why the latest run of ranks was skipped; empty while none was. In the parent. */
 extern char fake_skip_reason[256];
 
-/* Prints "fakenccl: rank N: ..." and ends this rank as failed, or as skipped. */
+/* Prints "<program>: rank N: ..." and ends this rank as failed, or as skipped. */
 void fake_die(const struct fake_rank *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 void fake_skip(const struct fake_rank *r, const char *fmt, ...)

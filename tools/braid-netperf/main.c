@@ -6,8 +6,10 @@
 #include "netperf.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,12 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "braid/version.h"
 #include "tests/fakenccl/fake_net.h"
 #include "tests/fakenccl/fake_util.h"
 
 #define TASK_SECONDS 0.15 /* how long one measurement of one target should take */
 
 static volatile sig_atomic_t interrupted;
+static bool progress_open; /* the terminal's line shows how far we are */
 
 static struct {
     struct target targets[MAX_TARGETS];
@@ -109,14 +113,15 @@ static bool wait_sides(struct target *t, _Atomic uint32_t *words, uint32_t value
         int status;
 
         if (waitpid(t->pid, &status, WNOHANG) == t->pid) {
-            fprintf(stderr, "\nbraid-netperf: %s ended early\n", t->plugin ? t->plugin : "raw TCP");
+            fprintf(stderr, "%sbraid-netperf: %s ended early\n", progress_open ? "\n" : "",
+                    t->plugin ? t->plugin : "raw TCP");
             t->pid = 0;
             t->failed = true;
             return false;
         }
         if ((double)(fake_now_ns() - start) / 1e9 > seconds) {
-            fprintf(stderr, "\nbraid-netperf: no answer from %s for %.0f s\n",
-                    t->plugin ? t->plugin : "raw TCP", seconds);
+            fprintf(stderr, "%sbraid-netperf: no answer from %s for %.0f s\n",
+                    progress_open ? "\n" : "", t->plugin ? t->plugin : "raw TCP", seconds);
             t->failed = true;
             return false;
         }
@@ -200,10 +205,11 @@ static void progress(int round, int index)
 
     if (!isatty(STDERR_FILENO) && index)
         return;
-    fprintf(stderr, "\rround %d of %d, case %d of %d: %s %zu bytes, %d connection(s)      %s",
-            round + 1, run.rounds, index + 1, run.case_count, pattern_names[t->pattern], t->bytes,
-            t->comms, isatty(STDERR_FILENO) ? "" : "\n");
+    fprintf(stderr, "%sround %d of %d, case %d of %d: %s %zu bytes, %d connection(s)      %s",
+            isatty(STDERR_FILENO) ? "\r" : "", round + 1, run.rounds, index + 1, run.case_count,
+            pattern_names[t->pattern], t->bytes, t->comms, isatty(STDERR_FILENO) ? "" : "\n");
     fflush(stderr);
+    progress_open = isatty(STDERR_FILENO);
 }
 
 static void measure_all(void)
@@ -216,8 +222,11 @@ static void measure_all(void)
             for (int k = 0; k < run.target_count && !interrupted; k++)
                 measure_one(&run.cases[i], (k + round) % run.target_count, round);
         }
-    fprintf(stderr, "%s\n",
-            interrupted ? "\ninterrupted: what follows is what was measured so far" : "");
+    if (progress_open)
+        fprintf(stderr, "\n");
+    progress_open = false;
+    if (interrupted)
+        fprintf(stderr, "interrupted: what follows is what was measured so far\n");
 }
 
 static bool among(const char *words, const char *name)
@@ -288,6 +297,7 @@ static void help(void)
            "stays "
            "here\n"
            "  --timeout S      bound of every wait (default 30)\n"
+           "  --version        prints the version\n"
            "Latency is one way. Bandwidth counts one direction. A plugin is polled as NCCL polls "
            "it, by a thread that yields.\n");
 }
@@ -297,8 +307,10 @@ static void add_target(char *plugin)
     struct target *t = &run.targets[run.target_count];
     char *at = plugin ? strrchr(plugin, '@') : NULL;
 
-    if (run.target_count == MAX_TARGETS)
-        return;
+    if (run.target_count == MAX_TARGETS) {
+        fprintf(stderr, "braid-netperf: at most %d targets, plain TCP included\n", MAX_TARGETS);
+        exit(2);
+    }
     if (at) {
         char *colon = strchr(at, ':');
 
@@ -310,6 +322,55 @@ static void add_target(char *plugin)
     run.target_count++;
 }
 
+static void misuse(const char *fmt, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "braid-netperf: ");
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fprintf(stderr, " (--help lists the options)\n");
+    exit(2);
+}
+
+/* The whole of `text` as a number from low to high. */
+static double number(const char *option, const char *text, double low, double high)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end || !(value >= low && value <= high))
+        misuse("--%s %s: a number from %g to %g is expected", option, text, low, high);
+    return value;
+}
+
+static void check_patterns(const char *words)
+{
+    for (const char *p = words; *p;) {
+        size_t length = strcspn(p, ",");
+        bool known = false;
+
+        for (int i = 0; i < PATTERNS; i++)
+            known |= strlen(pattern_names[i]) == length && !strncmp(p, pattern_names[i], length);
+        if (!known)
+            misuse("unknown pattern \"%.*s\"", (int)length, p);
+        p += length + (p[length] == ',');
+    }
+}
+
+/* Rows that could not be written after minutes of measuring would be a pity. */
+static void check_writable(const char *path)
+{
+    FILE *file = fopen(path, "a");
+
+    if (!file) {
+        fprintf(stderr, "braid-netperf: %s: %s\n", path, strerror(errno));
+        exit(1);
+    }
+    fclose(file);
+}
+
 static void parse(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -317,31 +378,38 @@ static void parse(int argc, char **argv)
         {"rounds", 1, NULL, 'r'},  {"depth", 1, NULL, 'd'},     {"load", 1, NULL, 'l'},
         {"idle", 1, NULL, 'i'},    {"no-raw", 0, NULL, 'R'},    {"json", 1, NULL, 'j'},
         {"timeout", 1, NULL, 't'}, {"transport", 1, NULL, 'T'}, {"netns", 1, NULL, 'n'},
-        {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+        {"help", 0, NULL, 'h'},    {"version", 0, NULL, 'V'},   {NULL, 0, NULL, 0}};
     int opt;
+    int index = 0;
 
-    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while ((opt = getopt_long(argc, argv, "h", options, &index)) != -1) {
+        const char *name = options[index].name;
+
         switch (opt) {
         case 'p': add_target(optarg); break;
         case 'P': run.patterns = optarg; break;
-        case 'c': run.settings.comms = atoi(optarg); break;
-        case 'r': run.rounds = atoi(optarg); break;
-        case 'd': run.settings.depth = atoi(optarg); break;
-        case 'l': run.load_GBps = atof(optarg); break;
-        case 'i': run.idle_s = atof(optarg); break;
+        case 'c': run.settings.comms = (int)number(name, optarg, 1, MAX_COMMS); break;
+        case 'r': run.rounds = (int)number(name, optarg, 1, MAX_ROUNDS); break;
+        case 'd': run.settings.depth = (int)number(name, optarg, 1, 32); break;
+        case 'l': run.load_GBps = number(name, optarg, 0.001, 1000); break;
+        case 'i': run.idle_s = number(name, optarg, 0.1, 3600); break;
         case 'R': run.raw = false; break;
         case 'j': run.json = optarg; break;
-        case 't': run.settings.timeout_s = (unsigned)atoi(optarg); break;
+        case 't': run.settings.timeout_s = (unsigned)number(name, optarg, 1, 3600); break;
         case 'n': run.settings.netns = optarg; break;
         case 'T': run.transport = optarg; break;
-        default: help(); exit(opt == 'h' ? 0 : 2);
+        case 'V': puts("braid-netperf " BRAID_VERSION_STRING); exit(0);
+        case 'h': help(); exit(0);
+        default: misuse("option not understood"); /* getopt said which */
         }
-    if (!run.target_count || optind != argc || run.settings.comms < 1 ||
-        run.settings.comms > MAX_COMMS || run.rounds < 1 || run.rounds > MAX_ROUNDS ||
-        run.settings.depth < 1 || run.settings.depth > 32 || run.load_GBps <= 0) {
-        help();
-        exit(2);
     }
+    if (optind != argc)
+        misuse("\"%s\" is no option; plugins are named by --plugin", argv[optind]);
+    if (!run.target_count)
+        misuse("--plugin is missing");
+    check_patterns(run.patterns);
+    if (run.json)
+        check_writable(run.json);
 }
 
 static void stop_all(void)
@@ -377,6 +445,10 @@ int main(int argc, char **argv)
         start_target(&run.targets[i]);
     for (int i = 0; i < run.target_count; i++)
         wait_sides(&run.targets[i], run.targets[i].control->ready, 1, run.settings.timeout_s);
+    if (run.targets[0].failed) {
+        stop_all();
+        return 1;
+    }
     make_cases();
     measure_all();
     stop_all();

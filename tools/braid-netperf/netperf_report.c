@@ -1,6 +1,7 @@
 /* What braid-netperf prints and writes: medians a case and target; see netperf.h. No processes, no clocks. */
 #include "netperf.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -44,7 +45,7 @@ void print_table(const struct measured *cases, int count, const struct target *t
                  targets[t].control->name, targets[t].control->version);
         printf(" %16.16s", title);
     }
-    printf("   first/last\n");
+    printf(target_count > 1 ? "   first/last\n" : "\n");
     for (int i = 0; i < count; i++) {
         const struct measured *m = &cases[i];
         double first = 0;
@@ -147,7 +148,7 @@ int write_rows(const char *path, const char *transport, const struct measured *c
         if (cases[i].rounds[0])
             write_row(file, transport, &cases[i], targets, target_count);
     if (!file || fclose(file) != 0) {
-        perror(path);
+        fprintf(stderr, "braid-netperf: %s: %s\n", path, strerror(errno));
         return 1;
     }
     return 0;
