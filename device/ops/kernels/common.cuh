@@ -141,7 +141,7 @@ BRAID_FN int op_wait_warp(const struct braid_devcomm *c, const uint32_t *word, u
                 return BRAID_DEV_OK;
             }
         }
-        status = braid_ptx_min_in_warp(braid_wait_check_thread(c, &start_ns));
+        status = braid_wait_check_warp(c, &start_ns);
     } while (status == 0);
     if (seen != flag)
         braid_fail_thread(c, status, wait, (int)peer, index, flag, seen,

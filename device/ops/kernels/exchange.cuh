@@ -390,7 +390,7 @@ BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_de
             start_ns = 0;
         } else if (++polls == BRAID_LL_POLLS) {
             polls = 0;
-            status = braid_ptx_min_in_warp(braid_wait_check_thread(c, &start_ns));
+            status = braid_wait_check_warp(c, &start_ns);
             if (status != 0 && lane == 0)
                 braid_fail_thread(c, status, kind == 0 ? BRAID_WAIT_CHUNK : BRAID_WAIT_RESULT,
                                   (int)exchange_peer(l->rank, l->ranks, hop), chunk, op->flag, seen,

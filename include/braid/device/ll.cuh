@@ -17,8 +17,7 @@
 
 #define BRAID_LL_VECTORS 96u  /* 16-byte vectors of a tile */
 #define BRAID_LL_PACKETS 128u /* and the packets that carry them */
-#define BRAID_LL_POLLS                                                                             \
-    1024 /* between two looks at the clock: many warps wait here at the same time, see wait.cuh */
+#define BRAID_LL_POLLS   1024 /* of packets, between two calls of the cold path: about 0.1 ms */
 
 /* Tiles of a block of `bytes`; its packets take 2048 bytes a tile. */
 BRAID_FN uint64_t braid_ll_tiles(uint64_t bytes)
@@ -141,6 +140,21 @@ BRAID_FN struct braid_ll_vectors braid_ll_unpack(const struct braid_vec16 *p)
     return x;
 }
 
+/*
+ * braid_wait_check_thread for a whole, converged warp that waits together: lane 0 looks for all. Returns a status, the same in all lanes;
+ * when it is a failure, *start_ns is lane 0's in all lanes, so that any lane can record it.
+ */
+BRAID_FN int braid_wait_check_warp(const struct braid_devcomm *c, uint64_t *start_ns)
+{
+    int status = braid_ptx_lane() == 0 ? braid_wait_check_thread(c, start_ns) : 0;
+
+    status = braid_ptx_min_in_warp(status);
+    if (status != 0)
+        *start_ns = (uint64_t)braid_ptx_from_lane((uint32_t)(*start_ns >> 32), 0) << 32 |
+                    braid_ptx_from_lane((uint32_t)*start_ns, 0);
+    return status;
+}
+
 /* Receives the lane's vectors of a tile: all 32 lanes poll until every one has its own. Returns a status; garbage on failure. */
 BRAID_FN int braid_ll_receive_warp(const struct braid_devcomm *c, uint64_t packets,
                                    const struct braid_ll_spot *s, uint32_t flag, uint32_t peer,
@@ -160,7 +174,7 @@ BRAID_FN int braid_ll_receive_warp(const struct braid_devcomm *c, uint64_t packe
                 return BRAID_DEV_OK;
             }
         }
-        status = braid_ptx_min_in_warp(braid_wait_check_thread(c, &start_ns));
+        status = braid_wait_check_warp(c, &start_ns);
     } while (status == 0);
     if (!here)
         braid_fail_thread(c, status, BRAID_WAIT_PACKET, (int)peer, (uint32_t)(s->packet / 16), flag,

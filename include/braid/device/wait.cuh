@@ -1,10 +1,10 @@
 /*
  * The one bounded wait that every operation uses, and the sticky error behind it.
  *
- * A wait polls one word with acquire at system scope. Once in BRAID_WAIT_POLLS polls (a cold path, about 40 us apart) it looks at
- * the communicator's sticky error, and about once in half a millisecond at the clock and at the host's abort word. It ends with
+ * A wait polls one word with acquire at system scope. Once in BRAID_WAIT_POLLS polls (a cold path) it looks at the communicator's
+ * sticky error, and if no other thread of this GPU is doing so, at the clock and at the host's abort word. It ends with
  *   BRAID_DEV_OK       the word has reached the expected value; what its writer did before is visible to this thread
- *   BRAID_DEV_TIMEOUT  the communicator's timeout_ns passed since the first look at the clock
+ *   BRAID_DEV_TIMEOUT  the communicator's timeout_ns passed since this wait's first look at the clock
  *   BRAID_DEV_ABORTED  the host called braid_comm_abort or braid_comm_destroy
  *   or the status of the first failed wait of this communicator, when another wait failed while this one was waiting.
  * The first failure of a communicator is recorded once, in host memory, with what was waited for, expected and seen; the host reads
@@ -52,35 +52,32 @@ BRAID_FN int braid_fail_thread(const struct braid_devcomm *c, int status, uint32
 }
 
 /*
- * Is it time to look at the nanosecond clock and at the host's abort word? About once in half a millisecond, by this SM's cycle counter,
- * for long enough that waits which come here every 40 us do not miss it.
- * Both are read by one warp of the GPU at a time: 0.5 us for each warp that asks, whoever else waits. When many warps wait for a peer
- * that is late, reading them at every 64th poll alone makes them late for the peer, whose warps then begin to ask, and so on without
- * end (seen: 43 waiting warps, 36 us instead of 3 for each of 50 operations).
- */
-BRAID_FN int braid_look_due(uint32_t cycles)
-{
-    return (cycles & ((1u << 20) - 1)) < (1u << 17);
-}
-
-/*
- * The cold path of a wait, for a kernel author's own polling loops: call it once in BRAID_WAIT_POLLS polls with *start_ns = 0 at
- * first. Returns 0 while the wait may go on, otherwise the status to end with (then call braid_fail_thread).
+ * The cold path of a wait, for a kernel author's own polling loops: call it once in BRAID_WAIT_POLLS polls (or more) with *start_ns = 0
+ * at first. Returns 0 while the wait may go on, otherwise the status to end with (then call braid_fail_thread).
+ *
+ * Only one thread of a communicator looks at the clock and at the abort word at a time; the others find `looking` taken and go back to
+ * their polls. The reason: the GPU reads both for one warp at a time, 0.5 to 0.65 us each. If every warp that waits for a late peer reads
+ * them, the last one is late by half a microsecond a warp, and then the peer's warps wait, and read, and so on without end (seen: 176
+ * warps 101 us an operation instead of 4.5, 1408 warps 727 us instead of 11). This way at most one warp of a GPU can miss its data for the time
+ * of one look, however many wait. Bounds hold because the first thread that sees the time or the abort word ends all waits: by the sticky
+ * error. A wait's own time begins with its first look, a few milliseconds late when thousands of warps take turns.
  */
 BRAID_FN int braid_wait_check_thread(const struct braid_devcomm *c, uint64_t *start_ns)
 {
+    struct braid_devcomm_state *state = (struct braid_devcomm_state *)c->state;
     int status = braid_failed_thread(c);
     uint64_t now;
 
-    if (status != 0 || !braid_look_due(braid_ptx_cycles()))
+    if (status != 0 || braid_ptx_cas_gpu_u32(&state->looking, 0, 1) != 0)
         return status;
     now = braid_ptx_now_ns();
     if (*start_ns == 0)
         *start_ns = now;
     if (braid_ptx_load_relaxed_sys_u32((const void *)c->abort) != 0)
         status = BRAID_DEV_ABORTED;
-    if (status == 0 && now - *start_ns > c->timeout_ns)
+    else if (now - *start_ns > c->timeout_ns)
         status = BRAID_DEV_TIMEOUT;
+    braid_ptx_store_release_gpu_u32(&state->looking, 0); /* after the abort word is here */
     return status;
 }
 

@@ -46,7 +46,7 @@ typedef unsigned long long uintptr_t;
 #define BRAID_INLINE_PEERS    8u  /* peers whose window base travels in the kernel's parameters */
 #define BRAID_MAX_RANKS       128 /* ranks of one device communicator */
 #define BRAID_WAIT_POLLS                                                                           \
-    64 /* a wait looks at the clock and at the abort word once in so many polls */
+    64 /* a wait that polls one word leaves its loop for the cold path once in so many polls */
 
 /* What a wait, a barrier or a packet read returns. The values are negative Linux errno numbers. */
 #define BRAID_DEV_OK      0
@@ -86,7 +86,7 @@ struct braid_devcomm_error {
     uint32_t index;     /* which signal, barrier, packet or tile, see BRAID_WAIT_* */
     uint64_t expected;  /* the value that would have ended the wait */
     uint64_t seen;      /* the value at the last poll */
-    uint64_t waited_ns; /* from the first look at the clock (about 64 polls in) to the end */
+    uint64_t waited_ns; /* from the wait's first look at the clock to the end */
     uint32_t block;     /* blockIdx.x of the wait */
     uint32_t thread;    /* threadIdx.x of the polling lane */
     uint32_t reserved[4];
@@ -96,8 +96,9 @@ BRAID_STATIC_ASSERT(sizeof(struct braid_devcomm_error) == 64, "error record is o
 /* Words of this GPU alone, in device memory. */
 struct braid_devcomm_state {
     int32_t error; /* sticky: the status of the first failed wait; waits end early once it is set */
-    uint32_t claim; /* taken by the thread that writes the error record */
-    uint32_t reserved[30];
+    uint32_t claim;   /* taken by the thread that writes the error record */
+    uint32_t looking; /* 1 while a thread looks at the clock and at the abort word */
+    uint32_t reserved[29];
 };
 BRAID_STATIC_ASSERT(sizeof(struct braid_devcomm_state) == 128, "state is one GPU cache line");
 

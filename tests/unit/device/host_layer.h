@@ -86,6 +86,7 @@ HOST_STORE(braid_ptx_store_release_sys_u32, uint32_t, HOST_RELEASE)
 HOST_STORE(braid_ptx_store_release_sys_u64, uint64_t, HOST_RELEASE)
 HOST_STORE(braid_ptx_store_relaxed_sys_u32, uint32_t, __ATOMIC_RELAXED)
 HOST_STORE(braid_ptx_store_relaxed_sys_u64, uint64_t, __ATOMIC_RELAXED)
+HOST_STORE(braid_ptx_store_release_gpu_u32, uint32_t, HOST_RELEASE)
 HOST_STORE(braid_ptx_store_relaxed_gpu_u32, uint32_t, __ATOMIC_RELAXED)
 HOST_STORE(braid_ptx_store_relaxed_gpu_u64, uint64_t, __ATOMIC_RELAXED)
 HOST_PLAIN(8, uint64_t)
@@ -185,11 +186,6 @@ BRAID_FN uint64_t braid_ptx_now_ns(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-BRAID_FN uint32_t braid_ptx_cycles(void)
-{
-    return (uint32_t)braid_ptx_now_ns();
 }
 
 BRAID_FN void braid_ptx_sync_warp(void)

@@ -408,6 +408,31 @@ static void test_abort(void **state)
     finish(ranks, 1, 0);
 }
 
+/* While another thread looks at the clock and the abort word, a wait goes on without them; afterwards it sees both. */
+static void test_one_thread_looks(void **state)
+{
+    static struct rank ranks[MAX_RANKS];
+    struct braid_devcomm_state *words;
+    uint64_t start_ns = 0;
+
+    run(ranks, 1, NULL, 1, 4, 0, BRAID_NS_PER_S, -1);
+    words = (struct braid_devcomm_state *)(uintptr_t)ranks[0].c->state;
+    assert_int_equal(words->looking, 0);
+    assert_int_equal(braid_wait_check_thread(ranks[0].c, &start_ns), 0);
+    assert_true(start_ns != 0);
+    assert_int_equal(words->looking, 0);
+    start_ns = 1; /* long ago */
+    words->looking = 1;
+    assert_int_equal(braid_wait_check_thread(ranks[0].c, &start_ns), 0);
+    assert_int_equal(words->looking, 1);
+    words->looking = 0;
+    assert_int_equal(braid_wait_check_thread(ranks[0].c, &start_ns), BRAID_DEV_TIMEOUT);
+    braid_comm_abort(ranks[0].comm);
+    assert_int_equal(braid_wait_check_thread(ranks[0].c, &start_ns), BRAID_DEV_ABORTED);
+    assert_int_equal(words->looking, 0);
+    finish(ranks, 1, 0);
+}
+
 /* Indexes out of range are refused and recorded (BRAID_DEVICE_CHECKS). */
 static void wrong_kernel(void *argument)
 {
@@ -439,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_rank_that_never_comes),
         cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_one_thread_looks),
         cmocka_unit_test(test_checks),
     };
 

@@ -39,6 +39,7 @@ BRAID_PTX_STORE(braid_ptx_store_release_sys_u32, "st.release.sys.global.u32", ui
 BRAID_PTX_STORE(braid_ptx_store_release_sys_u64, "st.release.sys.global.u64", uint64_t, "l")
 BRAID_PTX_STORE(braid_ptx_store_relaxed_sys_u32, "st.relaxed.sys.global.u32", uint32_t, "r")
 BRAID_PTX_STORE(braid_ptx_store_relaxed_sys_u64, "st.relaxed.sys.global.u64", uint64_t, "l")
+BRAID_PTX_STORE(braid_ptx_store_release_gpu_u32, "st.release.gpu.global.u32", uint32_t, "r")
 BRAID_PTX_STORE(braid_ptx_store_relaxed_gpu_u32, "st.relaxed.gpu.global.u32", uint32_t, "r")
 BRAID_PTX_STORE(braid_ptx_store_relaxed_gpu_u64, "st.relaxed.gpu.global.u64", uint64_t, "l")
 

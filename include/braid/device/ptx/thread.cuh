@@ -41,15 +41,6 @@ BRAID_FN uint64_t braid_ptx_now_ns(void)
     return ns;
 }
 
-/* This SM's cycle counter: cheap, and unlike the nanosecond clock no other SM waits while it is read. */
-BRAID_FN uint32_t braid_ptx_cycles(void)
-{
-    uint32_t cycles;
-
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(cycles)::"memory");
-    return cycles;
-}
-
 /* All 32 lanes; orders memory among them. */
 BRAID_FN void braid_ptx_sync_warp(void)
 {
