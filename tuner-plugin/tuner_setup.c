@@ -81,24 +81,10 @@ static void load_named(const char *name, const char *dirs, const struct braid_ma
 {
     struct braid_profile *profile = malloc(sizeof(*profile));
     struct braid_profile_error error = {{0}, 0, "out of memory"};
-    int rc = -1;
 
     if (!profile)
         return warn_profile(&error);
-    if (strchr(name, '/')) {
-        rc = braid_profile_read(name, profile, &error);
-    } else {
-        do {
-            size_t length = strcspn(dirs, ":");
-            char path[512];
-
-            snprintf(path, sizeof(path), "%.*s/%s%s", (int)length, dirs, name,
-                     strstr(name, ".profile") ? "" : ".profile");
-            rc = braid_profile_read(path, profile, &error);
-            dirs += length + (dirs[length] == ':');
-        } while (rc && !error.line && *dirs);
-    }
-    if (rc)
+    if (braid_profile_find(name, dirs, profile, &error))
         warn_profile(&error);
     else if (!key->gpu[0] || braid_profile_fits(profile->match_gpu, key->gpu))
         braid_profile_set_add(&set, profile);

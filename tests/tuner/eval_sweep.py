@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Regret of the tuner on measured sweeps: fit on every second size, judge on the others, both ways round.
 
-usage: eval_sweep.py BUILD_FOLDER [--rows FILE] [--guard TIMES_NOISE]
+usage: eval_sweep.py BUILD_FOLDER [--rows FILE] [--guard TIMES] [--check]
 
-Regret of a choice is its measured time over the best measured time at that size, within reach of a tuner (no more channels than the
-communicator has). Equal configurations are pooled: NCCL takes fewer channels than asked for when each would get too little, so
+--check: exit code 1 when the tuner does worse than NCCL on any sweep. Regret of a choice is its measured time over the best measured
+time at that size, within reach of a tuner (no more channels than the communicator has; no LL128 where NCCL marks it unusable). Equal configurations are pooled: NCCL takes fewer channels than asked for when each would get too little, so
 forced counts above that are the same configuration measured again. Intervals: 2000 bootstrap samples over (collective, size) cells
 and over the measurements inside each pool.
 """
@@ -61,7 +61,7 @@ def judged(build, path, profile, sizes, budget):
     return {(r["coll"], int(r["bytes"])): r for r in csv.DictReader(out.stdout.splitlines()) if int(r["bytes"]) in sizes}
 
 
-def pools(rows, own, ranks, decisions, cap):
+def pools(rows, own, ranks, decisions, cap, ll128):
     """{(coll, bytes): {(algo, proto, channels): [us]}} within reach, NCCL's default joined to the configuration that it is."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     default = {}
@@ -72,7 +72,7 @@ def pools(rows, own, ranks, decisions, cap):
         algo, proto, asked = r["algo"], r["proto"], r["channels"]
         if algo == "default":
             algo, proto = decisions[cell]["nccl_algo"], decisions[cell]["nccl_proto"]
-        if asked > own:
+        if asked > own or (proto == "ll128" and not ll128):
             continue
         count = effective(algo, proto, r["bytes"], asked, own, ranks)
         if r["algo"] == "default" or r.get("what") == "nccl":
@@ -95,7 +95,7 @@ def nearest(pool, algo, proto, count):
 def judge(build, path, meta, rows, profile, sizes, budget):
     own, ranks = int(meta["channels"]), int(meta["ranks"])
     decisions = judged(build, path, profile, sizes, budget) if "what" in rows[0] else explain(build, profile, meta, sizes, budget)
-    found, default = pools(rows, own, ranks, decisions, budget or 10**9)
+    found, default = pools(rows, own, ranks, decisions, budget or 10**9, meta.get("ll128") != "0")
     cells = {}
     for cell, pool in found.items():
         d = decisions[cell]
@@ -139,8 +139,9 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--rows")
     parser.add_argument("--guard", default="1")
+    parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    out, stamp = [], {"commit": commit(), "date": datetime.date.today().isoformat()}
+    worse, out, stamp = [], [], {"commit": commit(), "date": datetime.date.today().isoformat()}
     print(f"{'sweep':24}{'budget':>7} {'tuner':>8} {'interval':>16} {'NCCL':>8} {'interval':>16}  cells")
     for path in sorted((HERE / "data").glob("*.sweep.csv")):
         name = path.name.removesuffix(".sweep.csv")
@@ -158,6 +159,8 @@ def main():
                     cells.update(judge(args.build, path, meta, rows, profile, held_out, budget))
             (mine, nccl), spans = regret(cells), interval(cells)
             suffix = "/budget8" if budget else ""
+            if mine > nccl:
+                worse.append(f"{name}{suffix}")
             print(f"{name:24}{budget or '-':>7} {mine:8.3f} {spans[0][0]:8.3f}-{spans[0][1]:.3f} {nccl:9.3f} {spans[1][0]:8.3f}-{spans[1][1]:.3f}  {len(cells)}")
             base = {"bench": "tuner_regret", "metric": "regret_ratio", "machine": meta["machine"], "versions": {"nccl": meta["nccl"]}, **stamp}
             out.append({**base, "case": f"{name}/geomean{suffix}", "value": round(mine, 4), "spread": [round(x, 4) for x in spans[0]],
@@ -170,6 +173,8 @@ def main():
                             "peers": {"nccl_default": round(one[1], 4)}, "limit": 1})
     if args.rows:
         pathlib.Path(args.rows).write_text("".join(json.dumps(row) + "\n" for row in out))
+    if args.check and worse:
+        sys.exit(f"FAILED: worse than NCCL on {', '.join(worse)}")
 
 
 main()

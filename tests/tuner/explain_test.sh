@@ -4,6 +4,7 @@
 set -euo pipefail
 build=$(realpath "$1")
 cd "$(dirname "$0")/../topo"
+unset BRAID_TUNER_PROFILE BRAID_SM_BUDGET BRAID_OVERLAP NCCL_ALGO NCCL_PROTO
 export BRAID_PROFILE_DIRS=$build/share/braid/profiles
 failed=0
 
@@ -37,4 +38,26 @@ expect aws-p5.nccl.xml "--nodes 2" "16 ranks, 2 nodes, profile generic-efa" 16,2
 expect hgx-h200.synthetic "" "128 ranks, 16 nodes, profile generic-ib" 128,16
 expect gb200-nvl72.synthetic "--nodes 2" "144 ranks, 2 nodes, profile generic-blackwell" 144,2
 expect l40s-sockets.synthetic "" "32 ranks, 4 nodes, profile generic-socket" 32,4
+
+# The environment of a job counts as in one, and an option goes before it.
+says() { # "ENVIRONMENT" "OPTIONS" PATTERN
+    local out
+    # shellcheck disable=SC2086
+    out=$(env $1 "$build/bin/braid-tune" explain $2 --coll all_reduce --bytes 64M --format csv 2>&1) || true
+    grep -Eq "$3" <<<"$out" || { echo "FAILED: $1 $2: expected '$3', found: $out"; failed=1; }
+}
+here="--machine h200x2.capture"
+says BRAID_TUNER_PROFILE=generic "$here" "profile generic$"
+says BRAID_TUNER_PROFILE=generic.profile "$here" "profile generic$"
+says "BRAID_TUNER_PROFILE=$BRAID_PROFILE_DIRS/generic.profile" "$here" "profile generic$"
+says BRAID_TUNER_PROFILE=generic "$here --profile h200x2-nvlink" "profile h200x2-nvlink$"
+says BRAID_TUNER_PROFILE=none "$here" "none: NCCL decides by itself"
+says BRAID_TUNER_PROFILE=none "$here --profile generic" "profile generic$"
+says BRAID_TUNER_PROFILE=h200x2-nvlink "--machine dgx-a100.nccl.xml" "for GPU 'h200', the machine has 'a100'"
+says BRAID_TUNER_PROFILE=h200x2-nvlink "--ranks 2" "all_reduce,2,1,67108864,ring,simple,24,[0-9.]+,"
+says BRAID_TUNER_PROFILE=nowhere "--ranks 2" "nowhere.profile: cannot open"
+says BRAID_SM_BUDGET=4 "--profile h200x2-nvlink --ranks 2" ",4,[0-9.,]*,best within the SM budget"
+says BRAID_SM_BUDGET=4 "--profile h200x2-nvlink --ranks 2 --budget 2" ",2,[0-9.,]*,best within the SM budget"
+says BRAID_SM_BUDGET=4 "--profile h200x2-nvlink --ranks 2 --budget 0" ",24,[0-9.,]*,|,0,[0-9.,]*,no gain"
+says NCCL_ALGO=ring "--profile h200x2-nvlink --ranks 2" "NCCL_ALGO or NCCL_PROTO is set"
 [ "$failed" = 0 ] && echo "explain: all right"

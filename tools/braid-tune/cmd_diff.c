@@ -28,7 +28,7 @@ static bool filled_in(const char *key)
 {
     uint64_t bytes = strtoull(strrchr(key, ' ') ? strrchr(key, ' ') + 1 : "0", NULL, 10);
 
-    return !strncmp(key, "correct_ratio ", 14) && (bytes < 1024 || bytes > 1u << 30);
+    return !strncmp(key, "correct_", 8) && (bytes < 1024 || bytes > 1u << 30);
 }
 
 static void keep(void *arg, const char *key, double value)

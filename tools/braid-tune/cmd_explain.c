@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/param.h"
 #include "common/util.h"
 #include "tools/braid-tune/tune.h"
 #include "tuner-plugin/machine.h"
-#include "tuner-plugin/tuner.h"
+#include "tuner-plugin/tuner_setup.h"
 
 static const char usage[] =
     "braid-tune explain [--profile NAME|FILE] [--machine live|FILE|LINE] [--ranks N,..] [--nodes "
@@ -22,13 +23,16 @@ static const char usage[] =
     "prediction.\n"
     "--machine takes link rates, ranks and nodes from a topology, as braid-info topo does; without "
     "--profile\n"
-    "the profile is the one that a job there would get.\n";
+    "the profile is the one that a job there would get. BRAID_TUNER_PROFILE, BRAID_SM_BUDGET, "
+    "BRAID_OVERLAP,\n"
+    "NCCL_ALGO and NCCL_PROTO count as in a job; options go before them.\n";
 
 enum format { TABLE, JSON, CSV };
 
 struct explain {
     struct braid_profile *profile;
-    const char *name;             /* --profile; NULL: the plugin's choice */
+    const char *name; /* --profile, else BRAID_TUNER_PROFILE; NULL: the plugin's choice */
+    bool name_from_environment;
     struct tune_machine *machine; /* NULL without --machine */
     struct braid_profile_set set; /* what fits the machine */
     struct braid_tuner_settings settings;
@@ -224,6 +228,28 @@ static int load_set(struct explain *explain)
     return 0;
 }
 
+/* The profile that was named. Returns 0 or -1 after saying why. */
+static int named_profile(struct explain *explain)
+{
+    const char *gpu = explain->machine ? explain->machine->key.gpu : "";
+
+    if (explain->name_from_environment && !strcmp(explain->name, "none")) {
+        fprintf(stderr, "braid-tune: BRAID_TUNER_PROFILE=none: NCCL decides by itself\n");
+        return -1;
+    }
+    if (tune_profile(explain->name, explain->profile))
+        return -1;
+    if (explain->name_from_environment && gpu[0] &&
+        !braid_profile_fits(explain->profile->match_gpu, gpu)) {
+        fprintf(stderr,
+                "braid-tune: BRAID_TUNER_PROFILE=%s is for GPU '%s', the machine has '%s': NCCL "
+                "decides by itself\n",
+                explain->name, explain->profile->match_gpu, gpu);
+        return -1;
+    }
+    return 0;
+}
+
 /* The profile of a shape into explain->profile. Returns 0 or -1 after saying why. */
 static int choose_profile(struct explain *explain, const struct braid_shape *shape)
 {
@@ -231,9 +257,9 @@ static int choose_profile(struct explain *explain, const struct braid_shape *sha
     const char *file;
 
     if (!explain->machine)
-        return tune_profile(explain->name ? explain->name : "generic", explain->profile);
+        return explain->name ? named_profile(explain) : tune_profile("generic", explain->profile);
     if (explain->name) {
-        if (tune_profile(explain->name, explain->profile))
+        if (named_profile(explain))
             return -1;
     } else {
         found = braid_profile_set_pick(&explain->set, shape->ranks, shape->nodes);
@@ -308,8 +334,8 @@ static int fill_shape(const struct tune_machine *machine, int nodes, int *ranks_
 int cmd_explain(int argc, char **argv)
 {
     const char *ranks_text = NULL, *nodes_text = NULL, *bytes_text_ = "1K:1G", *where = NULL;
-    const char *colls = "all_reduce,all_gather,reduce_scatter", *budget = "0", *format = "table";
-    struct explain explain = {.settings = {.overlap_ratio = 0.025, .channel_ceiling = 64}};
+    const char *colls = "all_reduce,all_gather,reduce_scatter", *budget = NULL, *format = "table";
+    struct explain explain = {.format = TABLE};
     const struct tune_option options[] = {{"--profile", &explain.name, NULL},
                                           {"--machine", &where, NULL},
                                           {"--ranks", &ranks_text, NULL},
@@ -324,6 +350,8 @@ int cmd_explain(int argc, char **argv)
     uint64_t sizes[64];
     int ranks[64] = {0}, rank_count = 1, nodes = 0, count, rc = 2;
 
+    braid_tuner_settings_read(&explain.settings);
+    explain.settings.channel_ceiling = BRAID_CHANNELS;
     if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0) {
         fputs(usage, stderr);
         return 2;
@@ -332,12 +360,19 @@ int cmd_explain(int argc, char **argv)
     if (ranks_text)
         rank_count = tune_numbers(ranks_text, ranks, ARRAY_SIZE(ranks));
     if (count < 1 || rank_count < 1 || (nodes_text && tune_numbers(nodes_text, &nodes, 1) != 1) ||
-        (strcmp(budget, "0") && tune_numbers(budget, &explain.settings.sm_budget, 1) != 1) ||
-        explain.settings.sm_budget > 64) {
+        (budget && strcmp(budget, "0") &&
+         tune_numbers(budget, &explain.settings.sm_budget, 1) != 1) ||
+        explain.settings.sm_budget > BRAID_CHANNELS) {
         fprintf(stderr, "braid-tune: --bytes, --ranks, --nodes or --budget is not understood\n%s",
                 usage);
         return 2;
     }
+    if (!explain.name && braid_param_str(BRAID_P_TUNER_PROFILE)[0]) {
+        explain.name = braid_param_str(BRAID_P_TUNER_PROFILE);
+        explain.name_from_environment = true;
+    }
+    if (budget && !strcmp(budget, "0"))
+        explain.settings.sm_budget = 0;
     explain.profile = malloc(sizeof(*explain.profile));
     explain.machine = where ? &machine : NULL;
     if (!explain.profile || (where && tune_machine_load(where, &machine)) ||

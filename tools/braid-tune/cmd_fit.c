@@ -11,7 +11,7 @@
 #include "tools/braid-tune/tune.h"
 
 static const char usage[] = "braid-tune fit SWEEP [--out FILE] [--name NAME] [--base PROFILE] "
-                            "[--sizes all|even|odd] [--guard TIMES_NOISE]\n"
+                            "[--sizes all|even|odd] [--guard TIMES]\n"
                             "Fits a profile to a sweep file. --sizes even uses every second size "
                             "only and reports the error on the others.\n";
 
@@ -38,7 +38,7 @@ int cmd_fit(int argc, char **argv)
         goto out;
     }
     fit.parity = !strcmp(sizes, "even") ? 0 : !strcmp(sizes, "odd") ? 1 : -1;
-    fit.guard_noise = atof(guard);
+    fit.guard = atof(guard);
     if (sweep_read(path, &sweep, why, sizeof(why))) {
         fprintf(stderr, "braid-tune: %s\n", why);
         goto out;

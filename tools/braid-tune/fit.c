@@ -1,7 +1,9 @@
 /*
- * Least squares in the logarithm of time, one combination of collective, algorithm and protocol after the other, by Nelder-Mead:
- * four numbers each (start, cost of a channel, rate of a channel, reachable part of the shared rate). What is left at each size is
- * kept as a correction, drawn towards none where few rows speak. Called by: cmd_fit.c, calibrate. Single-threaded.
+ * Least squares in the logarithm of time, one combination of collective, algorithm and protocol after the other: four numbers each
+ * (start, cost of a channel, rate of a channel, reachable part of the shared rate). What a channel costs is mostly the transport's
+ * doing, so it is fitted twice, the second time drawn towards what all combinations say of it. What is left at each size is kept as
+ * two corrections, with all channels and with one, drawn towards none where few measurements speak.
+ * Equal configurations are pooled first: points, not rows, are fitted. Called by: cmd_fit.c, cmd_calibrate.c. Single-threaded.
  */
 #include "tools/braid-tune/fit.h"
 
@@ -12,17 +14,33 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "tools/braid-tune/simplex.h"
 
-#define DIMS  4
-#define STEPS 600
+#define DIMS SIMPLEX_DIMS
+
+/* One configuration at one size, over the communicators that measured it. */
+struct point {
+    int coll, algo, proto, channels;
+    uint64_t bytes;
+    int n;
+    double sum, square; /* of ln(us) */
+    bool use;           /* or held out */
+};
 
 struct problem {
     const struct sweep *sweep;
     struct braid_profile *profile;
     struct braid_shape shape;
     enum braid_link link;
+    struct point *points;
+    int count;
+
+    /* The combination being fitted. */
     int coll, algo, proto;
-    const bool *use;
+    const struct point **mine;
+    int mine_count;
+    double prior[DIMS], pull[DIMS]; /* where each number is drawn to, how strongly */
+    double scale_us;                /* of its latency: what a channel may cost is measured by it */
 };
 
 int fit_effective_channels(const struct braid_profile *profile, const struct braid_shape *shape,
@@ -36,7 +54,83 @@ int fit_effective_channels(const struct braid_profile *profile, const struct bra
                                (enum braid_proto)row->proto);
 }
 
-static void set_point(const struct problem *problem, const double *x)
+/* ---- Points ---- */
+
+static struct point *find_point(struct problem *problem, const struct sweep_row *row, int channels)
+{
+    for (int i = 0; i < problem->count; i++) {
+        struct point *point = &problem->points[i];
+
+        if (point->coll == row->coll && point->bytes == row->bytes && point->algo == row->algo &&
+            point->proto == row->proto && point->channels == channels)
+            return point;
+    }
+    problem->points[problem->count] =
+        (struct point){row->coll, row->algo, row->proto, channels, row->bytes, 0, 0, 0, true};
+    return &problem->points[problem->count++];
+}
+
+/* Rows that a tuner can reach, equal ones together. */
+static void pool_rows(struct problem *problem)
+{
+    const struct sweep *sweep = problem->sweep;
+
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct sweep_row *row = &sweep->rows[i];
+        struct point *point;
+
+        if (row->algo < 0 || row->channels > sweep->channels)
+            continue;
+        point = find_point(
+            problem, row,
+            fit_effective_channels(problem->profile, &problem->shape, row, sweep->channels));
+        point->n++;
+        point->sum += log(row->us);
+        point->square += log(row->us) * log(row->us);
+    }
+}
+
+/* Every size of a collective has its rank, so that "every second size" means the same for all combinations. */
+static void hold_out(struct problem *problem, int parity)
+{
+    for (int i = 0; i < problem->count; i++) {
+        uint64_t below = 0, size = problem->points[i].bytes;
+        int rank = -1;
+
+        /* Counts the sizes up to this one, smallest first. */
+        while (below < size) {
+            uint64_t next = size;
+
+            for (int j = 0; j < problem->count; j++) {
+                if (problem->points[j].coll == problem->points[i].coll &&
+                    problem->points[j].bytes > below && problem->points[j].bytes < next)
+                    next = problem->points[j].bytes;
+            }
+            below = next;
+            rank++;
+        }
+        problem->points[i].use = rank % 2 == parity;
+    }
+}
+
+static double measured(const struct point *point)
+{
+    return point->sum / point->n;
+}
+
+static double residual(const struct problem *problem, const struct point *point)
+{
+    double us = braid_cost_predict(problem->profile, &problem->shape, (enum braid_coll)point->coll,
+                                   (double)point->bytes, (enum braid_algo)point->algo,
+                                   (enum braid_proto)point->proto, point->channels, 0)
+                    .us;
+
+    return log(us) - measured(point);
+}
+
+/* ---- One combination ---- */
+
+static void set_numbers(const struct problem *problem, const double *x)
 {
     struct braid_profile *profile = problem->profile;
     int c = problem->coll, a = problem->algo, p = problem->proto;
@@ -47,275 +141,269 @@ static void set_point(const struct problem *problem, const double *x)
     profile->reach_ratio[problem->link][c][a][p] = exp(x[3]);
 }
 
-static bool row_of(const struct problem *problem, size_t i)
+/* Sum of squares plus a pull of the numbers towards where they are likely, so that few points do not run away. */
+static double loss(const void *arg, const double *x)
 {
-    const struct sweep_row *row = &problem->sweep->rows[i];
-
-    return problem->use[i] && row->coll == problem->coll && row->algo == problem->algo &&
-           row->proto == problem->proto;
-}
-
-static double residual(const struct problem *problem, const struct sweep_row *row, int channels)
-{
-    double us = braid_cost_predict(problem->profile, &problem->shape, (enum braid_coll)row->coll,
-                                   (double)row->bytes, (enum braid_algo)row->algo,
-                                   (enum braid_proto)row->proto, channels, 0)
-                    .us;
-
-    return log(us) - log(row->us);
-}
-
-/* Sum of squares plus a pull of the parameters towards where the generic profile has them, so that few rows do not run away. */
-static double loss(const struct problem *problem, const double *x, const double *prior,
-                   const int *channels)
-{
-    static const double pull[DIMS] = {0.002, 0.05, 0.01, 0.01};
+    const struct problem *problem = arg;
     double sum = 0;
 
-    if (x[0] > 12 || x[2] > 8 || x[2] < -8 || x[3] > 4.5 || x[3] < -6 || x[1] > 5 || x[1] < -0.5)
+    if (x[0] > 12 || x[2] > 8 || x[2] < -8 || x[3] > 4.5 || x[3] < -6 ||
+        x[1] > 0.6 * problem->scale_us || x[1] < -0.05 * problem->scale_us)
         return 1e6;
-    set_point(problem, x);
-    for (size_t i = 0; i < problem->sweep->count; i++) {
-        if (row_of(problem, i)) {
-            double r = residual(problem, &problem->sweep->rows[i], channels[i]);
+    set_numbers(problem, x);
+    for (int i = 0; i < problem->mine_count; i++) {
+        double r = residual(problem, problem->mine[i]);
 
-            /* Huber: a row that was disturbed pulls with limited force. */
-            sum += fabs(r) < 0.2 ? r * r : 0.4 * fabs(r) - 0.04;
-        }
+        /* Huber: what was disturbed pulls with limited force. */
+        sum += problem->mine[i]->n * (fabs(r) < 0.2 ? r * r : 0.4 * fabs(r) - 0.04);
     }
     for (int d = 0; d < DIMS; d++)
-        sum += pull[d] * (x[d] - prior[d]) * (x[d] - prior[d]);
+        sum += problem->pull[d] * (x[d] - problem->prior[d]) * (x[d] - problem->prior[d]);
     return sum;
 }
 
-static void order(double (*x)[DIMS], double *f)
-{
-    for (int i = 1; i <= DIMS; i++) {
-        for (int j = i; j > 0 && f[j] < f[j - 1]; j--) {
-            double t = f[j], y[DIMS];
+/* The two corrections of one size: sums of products of their weights and of what remains. */
+struct remainder {
+    double one_one, one_all, all_all, one_rest, all_rest;
+    int n;
+};
 
-            f[j] = f[j - 1];
-            f[j - 1] = t;
-            memcpy(y, x[j], sizeof(y));
-            memcpy(x[j], x[j - 1], sizeof(y));
-            memcpy(x[j - 1], y, sizeof(y));
-        }
-    }
+/* How much of the correction at one channel a point takes; the model's own formula (cost.c). */
+static double one_share(const struct problem *problem, const struct point *point)
+{
+    int most = braid_nccl_channels(problem->profile, &problem->shape, (double)point->bytes,
+                                   (enum braid_algo)point->algo, (enum braid_proto)point->proto);
+
+    return point->channels >= most
+               ? 0
+               : (double)(most - point->channels) / ((double)point->channels * (most - 1));
 }
 
-static void along(const double (*x)[DIMS], const double *centre, double t, double *out)
+/*
+ * Both at once, each drawn towards 1 and towards the other as by a quarter of a measurement: one measurement takes 0.8 of what
+ * remains, ten nearly all.
+ */
+static void solve(const struct remainder *r, double *all_p, double *one_p)
 {
-    for (int d = 0; d < DIMS; d++)
-        out[d] = centre[d] + t * (x[DIMS][d] - centre[d]);
+    const double quarter = 0.25;
+    double a = r->all_all + 2 * quarter, b = r->one_all - quarter, c = r->one_one + 2 * quarter;
+    double determinant = a * c - b * b;
+
+    *all_p = exp((c * r->all_rest - b * r->one_rest) / determinant);
+    *one_p = exp((a * r->one_rest - b * r->all_rest) / determinant);
 }
 
-/* One Nelder-Mead step. */
-static void step(const struct problem *problem, const double *prior, const int *channels,
-                 double (*x)[DIMS], double *f)
+static void correct(const struct problem *problem)
 {
-    double centre[DIMS] = {0}, y[DIMS], z[DIMS], fy, fz;
+    int c = problem->coll, a = problem->algo, p = problem->proto;
+    double *all = problem->profile->correct_ratio[c][a][p];
+    double *one = problem->profile->correct_one_ratio[c][a][p];
+    struct remainder at[BRAID_SIZES] = {{0}};
 
-    for (int i = 0; i < DIMS; i++) {
-        for (int d = 0; d < DIMS; d++)
-            centre[d] += x[i][d] / DIMS;
+    for (int i = 0; i < problem->mine_count; i++) {
+        const struct point *point = problem->mine[i];
+        struct remainder *r = &at[braid_log2_floor(point->bytes)];
+        double share = one_share(problem, point), rest = -residual(problem, point);
+
+        r->one_one += point->n * share * share;
+        r->one_all += point->n * share * (1 - share);
+        r->all_all += point->n * (1 - share) * (1 - share);
+        r->one_rest += point->n * share * rest;
+        r->all_rest += point->n * (1 - share) * rest;
+        r->n += point->n;
     }
-    along((const double(*)[DIMS])x, centre, -1, y);
-    fy = loss(problem, y, prior, channels);
-    along((const double(*)[DIMS])x, centre, fy < f[0] ? -2 : fy < f[DIMS] ? -0.5 : 0.5, z);
-    fz = fy < f[DIMS - 1] && fy >= f[0] ? fy + 1 : loss(problem, z, prior, channels);
-    if (fz < fy) {
-        memcpy(y, z, sizeof(y));
-        fy = fz;
-    }
-    if (fy < f[DIMS]) {
-        memcpy(x[DIMS], y, sizeof(y));
-        f[DIMS] = fy;
-    } else {
-        for (int i = 1; i <= DIMS; i++) {
-            for (int d = 0; d < DIMS; d++)
-                x[i][d] = x[0][d] + (x[i][d] - x[0][d]) / 2;
-            f[i] = loss(problem, x[i], prior, channels);
-        }
-    }
-    order(x, f);
-}
-
-static void minimise(const struct problem *problem, const double *start, const double *prior,
-                     const int *channels, double *best)
-{
-    static const double width[DIMS] = {0.5, 0.2, 0.5, 0.5};
-    double x[DIMS + 1][DIMS], f[DIMS + 1];
-
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i <= DIMS; i++) {
-            memcpy(x[i], round ? best : start, sizeof(x[i]));
-            if (i)
-                x[i][i - 1] += width[i - 1] / (1 << round);
-            f[i] = loss(problem, x[i], prior, channels);
-        }
-        order(x, f);
-        for (int i = 0; i < STEPS; i++)
-            step(problem, prior, channels, x, f);
-        memcpy(best, x[0], sizeof(x[0]));
-    }
-}
-
-/* What remains at each size, on average over channels; near the count that the tuner would mostly use counts more. */
-static void correct(const struct problem *problem, const int *channels)
-{
-    double *ratio = problem->profile->correct_ratio[problem->coll][problem->algo][problem->proto];
-    double sum[BRAID_SIZES] = {0}, weight[BRAID_SIZES] = {0};
-
-    for (int z = 0; z < BRAID_SIZES; z++)
-        ratio[z] = 1;
-    for (size_t i = 0; i < problem->sweep->count; i++) {
-        const struct sweep_row *row = &problem->sweep->rows[i];
-        int z = braid_log2_floor(row->bytes);
-
-        if (!row_of(problem, i))
-            continue;
-        sum[z] -= channels[i] * residual(problem, row, channels[i]);
-        weight[z] += channels[i];
-    }
-    for (int z = 0; z < BRAID_SIZES; z++)
-        ratio[z] = weight[z] ? exp(0.8 * sum[z] / weight[z]) : NAN;
-}
-
-/* The parser does this for files; here the numbers never were one. */
-static void fill_corrections(double *ratio)
-{
-    int last = -1;
-
     for (int z = 0; z < BRAID_SIZES; z++) {
-        if (isnan(ratio[z]))
-            continue;
-        for (int gap = last + 1; gap < z; gap++)
-            ratio[gap] = last < 0
-                             ? ratio[z]
-                             : ratio[last] + (ratio[z] - ratio[last]) * (gap - last) / (z - last);
-        last = z;
+        all[z] = one[z] = NAN;
+        if (at[z].n)
+            solve(&at[z], &all[z], &one[z]);
     }
-    for (int z = last + 1; z < BRAID_SIZES; z++)
-        ratio[z] = last < 0 ? 1 : ratio[last];
 }
 
-static void fit_combo(const struct problem *problem, const int *channels)
+static int hops_of(const struct problem *problem)
+{
+    struct braid_load load = braid_load_of(&problem->shape, (enum braid_coll)problem->coll,
+                                           (enum braid_algo)problem->algo, 1);
+
+    return MAX(load.intra_hops + load.net_hops, 1);
+}
+
+/* Hops and start cannot be told apart on one communicator: a hop may not be more than what was measured. Returns the hops' us. */
+static double limit_hops(const struct problem *problem, double smallest)
 {
     struct braid_profile *profile = problem->profile;
-    int c = problem->coll, a = problem->algo, p = problem->proto, rows = 0;
-    double prior[DIMS], best[DIMS], least = INFINITY, smallest = INFINITY, start[DIMS];
+    int a = problem->algo, p = problem->proto;
     struct braid_load load =
-        braid_load_of(&problem->shape, (enum braid_coll)c, (enum braid_algo)a, 1);
+        braid_load_of(&problem->shape, (enum braid_coll)problem->coll, (enum braid_algo)a, 1);
     double hops = load.intra_hops * profile->hop_us[(int)profile->intra_link][a][p] +
                   (load.net_hops ? load.net_hops * profile->hop_us[BRAID_NET][a][p] : 0);
 
-    for (size_t i = 0; i < problem->sweep->count; i++) {
-        if (!row_of(problem, i))
+    if (hops <= 0.8 * smallest)
+        return hops;
+    for (int link = 0; link < BRAID_LINKS; link++)
+        profile->hop_us[link][a][p] *= 0.6 * smallest / hops;
+    return 0.6 * smallest;
+}
+
+static double take_points(struct problem *problem)
+{
+    double smallest = INFINITY;
+
+    problem->mine_count = 0;
+    for (int i = 0; i < problem->count; i++) {
+        const struct point *point = &problem->points[i];
+
+        if (!point->use || point->coll != problem->coll || point->algo != problem->algo ||
+            point->proto != problem->proto)
             continue;
-        rows++;
-        smallest = fmin(smallest, problem->sweep->rows[i].us);
+        problem->mine[problem->mine_count++] = point;
+        smallest = fmin(smallest, exp(measured(point)));
     }
-    if (!rows) {
+    return smallest;
+}
+
+static void fit_combo(struct problem *problem, double channel_us, double channel_pull)
+{
+    struct braid_profile *profile = problem->profile;
+    int c = problem->coll, a = problem->algo, p = problem->proto;
+    double best[DIMS], least = INFINITY, smallest = take_points(problem), hops;
+
+    if (!problem->mine_count) {
         profile->base_us[c][a][p] = NAN;
         return;
     }
-    /* Hops and start cannot be told apart on one communicator: a hop may not be more than what was measured. */
-    if (hops > 0.8 * smallest) {
-        for (int link = 0; link < BRAID_LINKS; link++)
-            profile->hop_us[link][a][p] *= 0.6 * smallest / hops;
-        hops = 0.6 * smallest;
-    }
-    prior[0] = log(fmax(smallest - hops, 0.1));
-    prior[1] = 0;
-    prior[2] = log(profile->channel_GBps[c][a][p]);
-    prior[3] = log(profile->reach_ratio[problem->link][c][a][p]);
-    memcpy(best, prior, sizeof(best));
+    hops = limit_hops(problem, smallest);
+    problem->scale_us = fmax(smallest, 1);
+    problem->prior[0] = log(fmax(smallest - hops, 0.1));
+    problem->prior[1] = channel_us * hops_of(problem);
+    problem->prior[2] = log(profile->channel_GBps[c][a][p]);
+    problem->prior[3] = log(profile->reach_ratio[problem->link][c][a][p]);
+    problem->pull[0] = 0.002;
+    problem->pull[1] = channel_pull / (problem->scale_us * problem->scale_us);
+    problem->pull[2] = problem->pull[3] = 0.01;
     for (int try = 0; try < 3; try++) {
+        const double width[DIMS] = {0.5, 0.02 * problem->scale_us, 0.5, 0.5};
         double x[DIMS], f;
 
-        memcpy(start, prior, sizeof(start));
-        start[2] += 1.5 * (try - 1);
-        minimise(problem, start, prior, channels, x);
-        f = loss(problem, x, prior, channels);
+        memcpy(x, problem->prior, sizeof(x));
+        x[1] = fmin(fmax(x[1], 0), 0.5 * problem->scale_us);
+        x[2] += 1.5 * (try - 1);
+        f = simplex_minimise(loss, problem, width, x);
         if (f < least) {
             least = f;
             memcpy(best, x, sizeof(best));
         }
     }
-    set_point(problem, best);
-    correct(problem, channels);
-    fill_corrections(profile->correct_ratio[c][a][p]);
+    set_numbers(problem, best);
 }
 
-/* Every size of a collective gets its rank, so that "every second size" means the same for all combinations. */
-static int size_rank(const struct sweep *sweep, const struct sweep_row *row)
+/* ---- All of them ---- */
+
+static void each_combo(struct problem *problem, void (*visit)(struct problem *problem, void *arg),
+                       void *arg)
 {
-    int rank = 0;
-
-    for (size_t i = 0; i < sweep->count; i++) {
-        bool first = sweep->rows[i].coll == row->coll && sweep->rows[i].bytes < row->bytes;
-
-        for (size_t j = 0; first && j < i; j++)
-            first =
-                sweep->rows[j].coll != row->coll || sweep->rows[j].bytes != sweep->rows[i].bytes;
-        rank += first;
-    }
-    return rank;
-}
-
-static double measure_noise(const struct sweep *sweep, const int *channels, const bool *reach,
-                            int *pairs_p)
-{
-    double sum = 0;
-    int degrees = 0;
-
-    for (size_t i = 0; i < sweep->count; i++) {
-        const struct sweep_row *a = &sweep->rows[i];
-        double mean = 0, square = 0;
-        int n = 0;
-        bool first = reach[i];
-
-        for (size_t j = 0; first && j < sweep->count; j++) {
-            const struct sweep_row *b = &sweep->rows[j];
-
-            if (!reach[j] || a->coll != b->coll || a->bytes != b->bytes || a->algo != b->algo ||
-                a->proto != b->proto || channels[i] != channels[j])
-                continue;
-            first = j >= i;
-            mean += log(b->us);
-            square += log(b->us) * log(b->us);
-            n++;
+    for (problem->coll = 0; problem->coll < BRAID_COLLS; problem->coll++) {
+        for (problem->algo = 0; problem->algo < BRAID_ALGOS; problem->algo++) {
+            for (problem->proto = 0; problem->proto < BRAID_PROTOS; problem->proto++)
+                visit(problem, arg);
         }
-        if (!first || n < 2)
-            continue;
-        sum += square - mean * mean / n;
-        degrees += n - 1;
     }
-    *pairs_p = degrees;
-    return degrees ? sqrt(sum / degrees) : NAN;
 }
 
-static void score(const struct problem *problem, const bool *reach, const int *channels,
-                  struct fit_result *result)
+/* The cost of a channel a hop: what the combinations say. */
+struct channel_costs {
+    double us[BRAID_COLLS * BRAID_ALGOS * BRAID_PROTOS];
+    int count;
+    double middle_us;
+};
+
+static void fit_freely(struct problem *problem, void *arg)
 {
-    double used = 0, held = 0;
+    (void)arg;
+    fit_combo(problem, 0, 0.05);
+}
 
-    for (size_t i = 0; i < problem->sweep->count; i++) {
-        double r;
+static void note_cost(struct problem *problem, void *arg)
+{
+    struct channel_costs *costs = arg;
+    int counts = 0;
 
-        if (!reach[i])
-            continue;
-        r = residual(problem, &problem->sweep->rows[i], channels[i]);
-        if (problem->use[i]) {
-            used += r * r;
-            result->used++;
+    take_points(problem);
+    for (int i = 0; i < problem->mine_count; i++)
+        counts += problem->mine[i]->channels != problem->mine[0]->channels;
+    if (counts)
+        costs->us[costs->count++] =
+            problem->profile->channel_us[problem->coll][problem->algo][problem->proto] /
+            hops_of(problem);
+}
+
+/* How much combinations may differ in it: a fifth of the latency weighs as much as a tenth in a measured time, which is noise. */
+static void fit_drawn(struct problem *problem, void *arg)
+{
+    fit_combo(problem, ((struct channel_costs *)arg)->middle_us, 0.3);
+}
+
+static void correct_combo(struct problem *problem, void *arg)
+{
+    (void)arg;
+    take_points(problem);
+    if (problem->mine_count)
+        correct(problem);
+}
+
+static int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* `start` is what the profile was; a second fit begins there too. */
+static void fit_all(struct problem *problem, const struct braid_profile *start)
+{
+    double sharpness = problem->profile->sharpness;
+    struct channel_costs costs = {.count = 0};
+
+    each_combo(problem, fit_freely, NULL);
+    each_combo(problem, note_cost, &costs);
+    if (costs.count) {
+        qsort(costs.us, (size_t)costs.count, sizeof(costs.us[0]), compare_double);
+        costs.middle_us = costs.us[costs.count / 2];
+        *problem->profile = *start;
+        problem->profile->sharpness = sharpness;
+        each_combo(problem, fit_drawn, &costs);
+    }
+    each_combo(problem, correct_combo, NULL);
+    braid_profile_fill(problem->profile);
+}
+
+static void score(const struct problem *problem, struct fit_result *result)
+{
+    double used = 0, held = 0, means = 0, noise = 0;
+    int points = 0;
+
+    for (int i = 0; i < problem->count; i++) {
+        const struct point *point = &problem->points[i];
+        double r = residual(problem, point);
+        double within = point->square - point->sum * point->sum / point->n;
+        double rows = point->n * r * r + within;
+
+        noise += point->n > 1 ? within : 0;
+        result->pairs += point->n - 1;
+        if (point->use) {
+            used += rows;
+            means += r * r;
+            result->used += point->n;
+            points++;
         } else {
-            held += r * r;
-            result->held_out++;
+            held += rows;
+            result->held_out += point->n;
         }
     }
+    result->noise = result->pairs ? sqrt(noise / result->pairs) : NAN;
     result->fit_error = result->used ? sqrt(used / result->used) : NAN;
     result->held_out_error = result->held_out ? sqrt(held / result->held_out) : NAN;
+    result->point_error = points ? sqrt(means / points) : NAN;
+    result->repeats = points ? (double)result->used / points : NAN;
 }
 
 /* What the sweep's head says about the machine. */
@@ -330,21 +418,8 @@ static void set_machine(const struct sweep *sweep, struct braid_profile *profile
     profile->match_nodes[0] = profile->match_nodes[1] = sweep->nodes;
 }
 
-static void fit_all(struct problem *problem, const bool *reach, const int *channels,
-                    struct fit_result *result)
-{
-    for (problem->coll = 0; problem->coll < BRAID_COLLS; problem->coll++) {
-        for (problem->algo = 0; problem->algo < BRAID_ALGOS; problem->algo++) {
-            for (problem->proto = 0; problem->proto < BRAID_PROTOS; problem->proto++)
-                fit_combo(problem, channels);
-        }
-    }
-    score(problem, reach, channels, result);
-}
-
 /* How abruptly bottlenecks take over is the machine's too: the sharpness with the least error on the rows used. */
-static int fit_sharpness(struct problem *problem, const bool *reach, const int *channels,
-                         struct fit_result *result)
+static int fit_sharpness(struct problem *problem, struct fit_result *result)
 {
     struct braid_profile *start = malloc(2 * sizeof(*start)), *best = start + 1;
 
@@ -357,7 +432,8 @@ static int fit_sharpness(struct problem *problem, const bool *reach, const int *
 
         *problem->profile = *start;
         problem->profile->sharpness = sharpness;
-        fit_all(problem, reach, channels, &here);
+        fit_all(problem, start);
+        score(problem, &here);
         if (here.fit_error < result->fit_error) {
             *result = here;
             *best = *problem->profile;
@@ -368,41 +444,43 @@ static int fit_sharpness(struct problem *problem, const bool *reach, const int *
     return 0;
 }
 
+/*
+ * A gain is believed when it is larger than what a prediction is off by: its distance from the means of what was measured, and no
+ * less than what noise leaves of such a mean.
+ */
+static double guard_of(const struct fit_result *result, double noise_ratio)
+{
+    double left = noise_ratio / sqrt(fmax(result->repeats, 1));
+
+    return fmax(result->point_error, left);
+}
+
 int fit_profile(const struct sweep *sweep, const struct fit_options *options,
                 struct braid_profile *profile, struct fit_result *result)
 {
     struct problem problem = {.sweep = sweep, .profile = profile};
-    bool *use = calloc(sweep->count, 2 * sizeof(*use)), *reach = use + sweep->count;
-    int *channels = calloc(sweep->count, sizeof(*channels));
-    int rc = use && channels ? 0 : -ENOMEM;
+    int rc = -ENOMEM;
 
     memset(result, 0, sizeof(*result));
-    if (rc)
+    problem.points = calloc(sweep->count, sizeof(*problem.points));
+    problem.mine = calloc(sweep->count, sizeof(const struct point *));
+    if (!problem.points || !problem.mine)
         goto out;
     set_machine(sweep, profile);
     problem.shape = braid_shape_make((size_t)sweep->ranks, (size_t)sweep->nodes);
     problem.link = sweep->nodes > 1 ? BRAID_NET : (enum braid_link)(int)profile->intra_link;
-    problem.use = use;
-    for (size_t i = 0; i < sweep->count; i++) {
-        const struct sweep_row *row = &sweep->rows[i];
-
-        reach[i] = row->algo >= 0 && row->channels <= sweep->channels;
-        if (!reach[i])
-            continue;
-        channels[i] = fit_effective_channels(profile, &problem.shape, row, sweep->channels);
-        use[i] = options->parity < 0 || size_rank(sweep, row) % 2 == options->parity;
-    }
-    rc = fit_sharpness(&problem, reach, channels, result);
+    pool_rows(&problem);
+    if (options->parity >= 0)
+        hold_out(&problem, options->parity);
+    rc = fit_sharpness(&problem, result);
     if (rc)
         goto out;
-    result->noise = measure_noise(sweep, channels, reach, &result->pairs);
     if (!isnan(result->noise))
         profile->noise_ratio = result->noise;
-    /* A model that does not fit knows no small gains either. */
-    profile->guard_ratio = options->guard_noise * fmax(profile->noise_ratio, result->fit_error);
+    profile->guard_ratio = options->guard * guard_of(result, profile->noise_ratio);
 out:
-    free(use);
-    free(channels);
+    free(problem.points);
+    free(problem.mine);
     return rc;
 }
 
@@ -432,11 +510,17 @@ static bool measured_size(const struct sweep *sweep, const char *key)
     return false;
 }
 
+/* Only numbers that may be written. */
+static bool wanted(const struct base_rows *base, const char *key)
+{
+    return strncmp(key, "correct_", 8) || measured_size(base->sweep, key);
+}
+
 static void keep(void *arg, const char *key, double value)
 {
     struct base_rows *base = arg;
 
-    if (base->count == base->room)
+    if (base->count == base->room || !wanted(base, key))
         return;
     snprintf(base->rows[base->count].key, sizeof(base->rows[0].key), "%s", key);
     base->rows[base->count++].value = value;
@@ -446,7 +530,7 @@ static void write_row(void *arg, const char *key, double value)
 {
     struct base_rows *base = arg;
 
-    if (!strncmp(key, "correct_ratio ", 14) && !measured_size(base->sweep, key))
+    if (!wanted(base, key))
         return;
     for (size_t i = 0; i < base->count && strncmp(key, "base_us ", 8); i++) {
         if (!strcmp(base->rows[i].key, key) && fabs(base->rows[i].value - value) < 1e-12)
@@ -468,14 +552,18 @@ int fit_write(FILE *out, const char *name, const char *include, const struct swe
     braid_profile_each(base, keep, &rows);
     fprintf(out,
             "# Made by `braid-tune fit` from %s. Of %s.\n"
-            "# rms of ln(predicted / measured): %.3f over %d rows used, %.3f over %d held out; "
-            "between equal configurations %.3f "
-            "(%d pairs).\n"
-            "braid-profile 1\nname %s\ninclude %s\n"
+            "# rms of ln(predicted / measured): %.3f over %d rows",
+            slash ? slash + 1 : sweep_path, sweep->machine, result->fit_error, result->used);
+    if (result->held_out)
+        fprintf(out, ", %.3f over %d rows of sizes held out", result->held_out_error,
+                result->held_out);
+    if (result->pairs)
+        fprintf(out, "; between equal configurations %.3f (%d pairs)", result->noise,
+                result->pairs);
+    fprintf(out,
+            ".\nbraid-profile 1\nname %s\ninclude %s\n"
             "source fit \"%s, NCCL %s, %s; least squares by braid-tune fit\"\n",
-            slash ? slash + 1 : sweep_path, sweep->machine, result->fit_error, result->used,
-            result->held_out_error, result->held_out, result->noise, result->pairs, name, include,
-            slash ? slash + 1 : sweep_path, sweep->nccl, sweep->date);
+            name, include, slash ? slash + 1 : sweep_path, sweep->nccl, sweep->date);
     if (sweep->gpu[0])
         fprintf(out, "match_gpu %s\n", sweep->gpu);
     if (sweep->net[0])

@@ -11,16 +11,18 @@
 #include "tuner-plugin/cost/cost.h"
 
 struct fit_options {
-    int parity; /* -1 all sizes; 0 or 1: only every second size, for judging on the others */
-    double
-        guard_noise; /* guard = this many times the noise or the fit error, whichever is larger */
+    int parity;   /* -1 all sizes; 0 or 1: only every second size, for judging on the others */
+    double guard; /* times what a prediction is off by: a smaller gain changes nothing */
 };
 
 struct fit_result {
     double fit_error;      /* rms of ln(predicted / measured) over the sizes used */
     double held_out_error; /* over the sizes left out; NaN if none */
+    double point_error;    /* of the means of equal configurations over the sizes used */
     double noise;          /* rms of ln between equal configurations */
-    int used, held_out, pairs;
+    double repeats;        /* rows a configuration, on average */
+    int used, held_out;    /* rows */
+    int pairs;             /* rows beyond the first of each configuration */
 };
 
 /* Fits into `profile`, which holds the starting point (an included generic profile). Returns 0 or a negative errno. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/units.h"
 #include "tuner-plugin/machine.h"
@@ -99,24 +100,18 @@ int tune_numbers(const char *text, int *numbers, int max)
 
 int tune_profile(const char *name, struct braid_profile *profile)
 {
-    struct braid_profile_error error = {{0}, 0, ""};
-    char dirs[2048], *dir = dirs;
-    int rc = -1;
+    struct braid_profile_error error;
+    char dirs[2048];
+    int rc;
 
-    if (strchr(name, '/') || strstr(name, ".profile")) {
+    /* A file of the current folder may go by its name alone. */
+    if (strstr(name, ".profile") && !access(name, R_OK))
         rc = braid_profile_read(name, profile, &error);
-    } else {
-        braid_profile_dirs(dirs, sizeof(dirs));
-        do {
-            size_t length = strcspn(dir, ":");
-            char path[512];
-
-            snprintf(path, sizeof(path), "%.*s/%s.profile", (int)length, dir, name);
-            rc = braid_profile_read(path, profile, &error);
-            dir += length + (dir[length] == ':');
-        } while (rc && !error.line && *dir);
-    }
-    if (rc)
+    else
+        rc = braid_profile_find(name, braid_profile_dirs(dirs, sizeof(dirs)), profile, &error);
+    if (rc && error.line)
         fprintf(stderr, "braid-tune: profile %s:%d: %s\n", error.file, error.line, error.text);
+    else if (rc)
+        fprintf(stderr, "braid-tune: profile %s: %s\n", error.file, error.text);
     return rc ? -1 : 0;
 }

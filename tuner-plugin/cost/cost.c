@@ -99,6 +99,19 @@ static double correction(const double *ratio, double bytes)
     return ratio[z] + (ratio[z + 1] - ratio[z]) * part;
 }
 
+/* Between one channel and all of them the correction follows the time that one channel's part of the bytes takes. */
+static double channel_correction(const struct braid_profile *profile, enum braid_coll coll,
+                                 enum braid_algo algo, enum braid_proto proto, double bytes,
+                                 int channels, int most)
+{
+    double all = correction(profile->correct_ratio[coll][algo][proto], bytes), one;
+
+    if (channels >= most)
+        return all;
+    one = correction(profile->correct_one_ratio[coll][algo][proto], bytes);
+    return all + (one - all) * (most - channels) / ((double)channels * (most - 1));
+}
+
 static double latency_us(const struct braid_profile *profile, const struct braid_shape *shape,
                          const struct braid_load *load, enum braid_coll coll, enum braid_algo algo,
                          enum braid_proto proto, int channels)
@@ -144,7 +157,7 @@ struct braid_prediction braid_cost_predict(const struct braid_profile *profile,
         chunk_bytes = or_else(profile->chunk_bytes[coll][algo][proto], 0);
     load = braid_load_of(shape, coll, algo, bytes);
     resource_times(profile, &load, coll, algo, proto, channels, times);
-    ratio = correction(profile->correct_ratio[coll][algo][proto], bytes);
+    ratio = channel_correction(profile, coll, algo, proto, bytes, channels, most);
     out.transfer_us = ratio * transfer_us(times, (int)profile->sharpness, &out.limit);
     out.latency_us = ratio * latency_us(profile, shape, &load, coll, algo, proto, channels);
     out.fill_us = fill_us(&load, out.transfer_us, chunk_bytes, channels);

@@ -440,8 +440,8 @@ static void start(struct parser *parser, struct braid_profile *profile,
     parser->file = file;
 }
 
-/* Between the sizes that have a correction it is interpolated, beyond them the nearest one holds. */
-static void fill_corrections(double *ratio)
+/* Between the sizes that have a correction it is interpolated, beyond them the nearest one holds; `none` where there is none. */
+static void fill_corrections(double *ratio, const double *none)
 {
     int last = -1;
 
@@ -455,7 +455,20 @@ static void fill_corrections(double *ratio)
         last = z;
     }
     for (int z = last + 1; z < BRAID_SIZES; z++)
-        ratio[z] = last < 0 ? 1.0 : ratio[last];
+        ratio[z] = last >= 0 ? ratio[last] : none ? none[z] : 1.0;
+}
+
+void braid_profile_fill(struct braid_profile *profile)
+{
+    for (int c = 0; c < BRAID_COLLS; c++) {
+        for (int a = 0; a < BRAID_ALGOS; a++) {
+            for (int p = 0; p < BRAID_PROTOS; p++) {
+                fill_corrections(profile->correct_ratio[c][a][p], NULL);
+                fill_corrections(profile->correct_one_ratio[c][a][p],
+                                 profile->correct_ratio[c][a][p]);
+            }
+        }
+    }
 }
 
 /* What later code need not test again. */
@@ -479,12 +492,7 @@ static int finish(struct parser *parser)
     }
     if (sharpness != 1 && sharpness != 2 && sharpness != 4 && sharpness != 8)
         return fail(parser, -EINVAL, "sharpness must be 1, 2, 4 or 8");
-    for (int c = 0; c < BRAID_COLLS; c++) {
-        for (int a = 0; a < BRAID_ALGOS; a++) {
-            for (int p = 0; p < BRAID_PROTOS; p++)
-                fill_corrections(profile->correct_ratio[c][a][p]);
-        }
-    }
+    braid_profile_fill(profile);
     return 0;
 }
 

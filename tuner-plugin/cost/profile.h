@@ -117,7 +117,9 @@ struct braid_profile {
     double group_batch; /* collectives whose latency NCCL pays once, except for rings */
     double sharpness;   /* 1, 2, 4 or 8: how abruptly one bottleneck takes over from another */
     double chunk_bytes[BRAID_COLLS][BRAID_ALGOS][BRAID_PROTOS];
+    /* What the sums above leave out at a size: with all the channels that NCCL takes there, and with one. */
     double correct_ratio[BRAID_COLLS][BRAID_ALGOS][BRAID_PROTOS][BRAID_SIZES];
+    double correct_one_ratio[BRAID_COLLS][BRAID_ALGOS][BRAID_PROTOS][BRAID_SIZES];
     double noise_ratio;  /* relative spread of one configuration between communicators */
     double guard_ratio;  /* predicted gain below which NCCL's own choice stays */
     double channels;     /* NCCL's own number on this machine */
@@ -155,6 +157,9 @@ int braid_profile_parse(const char *text, size_t bytes, struct braid_profile *pr
 /* Everything unset. */
 void braid_profile_clear(struct braid_profile *profile);
 
+/* Corrections at sizes that have none, from those that have one; the parser has done it for what it read. */
+void braid_profile_fill(struct braid_profile *profile);
+
 /*
  * Walks every number that is set, in the file's vocabulary ("base_us all_reduce ring ll"), for diff and for writing.
  * `key` is valid only during the call.
@@ -185,6 +190,13 @@ struct braid_profile_set {
  */
 int braid_profile_set_load(const char *dirs, const struct braid_machine_key *key,
                            struct braid_profile_set *set, struct braid_profile_error *error);
+
+/*
+ * Reads the profile that `name` means: a path when it holds a '/', else NAME or NAME.profile in the first of the folders in `dirs`
+ * that has it. Returns as braid_profile_read; when no folder has it, -ENOENT with the last place that was looked at.
+ */
+int braid_profile_find(const char *name, const char *dirs, struct braid_profile *profile,
+                       struct braid_profile_error *error);
 
 /* Takes over one profile that was read by itself. Returns 0 or -ENOMEM. */
 int braid_profile_set_add(struct braid_profile_set *set, const struct braid_profile *profile);

@@ -46,6 +46,7 @@ const struct braid_row_kind braid_row_kinds[] = {
     ROW("sharpness", "", sharpness, 1, 8),
     ROW("chunk_bytes", "cap", chunk_bytes, 1, 1e9),
     ROW("correct_ratio", "capz", correct_ratio, 0.05, 20),
+    ROW("correct_one_ratio", "capz", correct_one_ratio, 0.05, 20),
     ROW("noise_ratio", "", noise_ratio, 0, 10),
     ROW("guard_ratio", "", guard_ratio, 0, 10),
     ROW("channels", "", channels, 1, BRAID_CHANNELS),

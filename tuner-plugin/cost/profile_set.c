@@ -71,6 +71,26 @@ int braid_profile_set_add(struct braid_profile_set *set, const struct braid_prof
     return 0;
 }
 
+int braid_profile_find(const char *name, const char *dirs, struct braid_profile *profile,
+                       struct braid_profile_error *error)
+{
+    const char *dot = strrchr(name, '.');
+    int rc;
+
+    if (strchr(name, '/'))
+        return braid_profile_read(name, profile, error);
+    do {
+        size_t length = strcspn(dirs, ":");
+        char path[sizeof(profile->path)];
+
+        snprintf(path, sizeof(path), "%.*s/%s%s", (int)length, dirs, name,
+                 dot && !strcmp(dot, ".profile") ? "" : ".profile");
+        rc = braid_profile_read(path, profile, error);
+        dirs += length + (dirs[length] == ':');
+    } while (rc && !error->line && *dirs);
+    return rc;
+}
+
 static int is_profile(const struct dirent *entry)
 {
     const char *dot = strrchr(entry->d_name, '.');

@@ -94,12 +94,32 @@ static void corrections_scale(void **state)
     free(q);
 }
 
+/* One correction with all eight channels, another with one, and in between by what one channel carries. */
+static void corrections_follow_channels(void **state)
+{
+    struct braid_profile *p = test_profile(PROFILE_HEAD PROFILE_BODY);
+    struct braid_profile *q = test_profile(PROFILE_HEAD PROFILE_BODY
+                                           "correct_ratio all_reduce ring simple 1M 2 @t\n"
+                                           "correct_one_ratio all_reduce ring simple 1M 3 @t\n");
+    struct braid_shape shape = braid_shape_make(2, 1);
+    const double want[] = {3, 2 + 6.0 / 14, 2 + 4.0 / 28, 2};
+
+    for (int i = 0; i < 4; i++) {
+        double a = us(p, &shape, BRAID_ALL_REDUCE, 1 << 20, BRAID_RING, BRAID_SIMPLE, 1 << i);
+        double b = us(q, &shape, BRAID_ALL_REDUCE, 1 << 20, BRAID_RING, BRAID_SIMPLE, 1 << i);
+
+        assert_true(fabs(b - want[i] * a) < 1e-6 * a);
+    }
+    free(p);
+    free(q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sum_by_hand),       cmocka_unit_test(uncovered_is_nan),
         cmocka_unit_test(monotone),          cmocka_unit_test(small_messages_get_fewer_channels),
-        cmocka_unit_test(corrections_scale),
+        cmocka_unit_test(corrections_scale), cmocka_unit_test(corrections_follow_channels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

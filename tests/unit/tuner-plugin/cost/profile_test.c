@@ -32,6 +32,9 @@ static void corrections_are_interpolated(void **state)
     assert_true(ratio[0] == 1 && ratio[10] == 1 && ratio[12] == 1.5 && ratio[14] == 2);
     assert_true(ratio[47] == 2);
     assert_true(p->correct_ratio[BRAID_REDUCE][BRAID_RING][BRAID_LL][20] == 1);
+    /* Nothing said about one channel: as with all of them. */
+    assert_memory_equal(p->correct_one_ratio[BRAID_ALL_REDUCE][BRAID_RING][BRAID_LL], ratio,
+                        BRAID_SIZES * sizeof(double));
     free(p);
 }
 
