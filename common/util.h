@@ -15,6 +15,10 @@
 /* printf-style format checking for functions whose format is argument f and first value argument v. */
 #define BRAID_PRINTF(f, v) __attribute__((format(printf, f, v)))
 
+/* A function that stays out of its caller, which then saves no registers for it; BRAID_COLD: and is seldom called. */
+#define BRAID_APART __attribute__((noinline))
+#define BRAID_COLD  __attribute__((noinline, cold))
+
 #define BRAID_CACHE_LINE 64
 
 #endif

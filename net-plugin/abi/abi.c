@@ -7,10 +7,9 @@
 #include "common/log.h"
 #include "common/param.h"
 
-ncclResult_t braid_abi_result(int err)
+ncclResult_t braid_abi_error(int err)
 {
     switch (-err) {
-    case 0: return ncclSuccess;
     case EINVAL: return ncclInvalidArgument;
     case EMSGSIZE: return ncclInvalidUsage;
     case ECONNRESET:
@@ -120,9 +119,7 @@ ncclResult_t braid_abi_irecv(void *comm, int n, void **data, size_t *sizes, int 
                              void **mhandles, void **request)
 {
     bool marked = *request == (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION;
-    enum braid_polled polled = marked ? BRAID_POLLED
-                               : braid_param_int(BRAID_P_OPTIONAL_RECV_COMPLETION) == 0
-                                   ? BRAID_POLLED
+    enum braid_polled polled = marked  ? BRAID_POLLED
                                : n > 1 ? BRAID_POLLED_IF_SMALL
                                        : BRAID_NOT_POLLED;
 

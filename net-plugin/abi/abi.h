@@ -14,8 +14,12 @@
 #define BRAID_EXPORT         __attribute__((visibility("default")))
 #define BRAID_MAX_COLL_BYTES NCCL_NET_LEGACY_MAX_P2P_BYTES
 
-/* The one place where an errno becomes NCCL's result. */
-ncclResult_t braid_abi_result(int err);
+/* The one place where an errno becomes NCCL's result; 0 is decided here, because that is what every call on the data path returns. */
+ncclResult_t braid_abi_error(int err);
+static inline ncclResult_t braid_abi_result(int err)
+{
+    return err == 0 ? ncclSuccess : braid_abi_error(err);
+}
 
 /* Takes NCCL's logger, then initialises. `ctx_p` NULL for interfaces without finalize. */
 ncclResult_t braid_abi_init(void **ctx_p, int traffic_class, ncclDebugLogger_t log);

@@ -17,7 +17,7 @@
 #define CALL_BUDGET_BYTES  (256 * 1024)
 #define SPINS_BEFORE_YIELD 64
 
-void braid_spin_lock(struct braid_spin *spin)
+void braid_spin_wait(struct braid_spin *spin)
 {
     for (unsigned i = 1; atomic_flag_test_and_set_explicit(&spin->held, memory_order_acquire);
          i++) {
@@ -38,6 +38,7 @@ struct braid_conn *braid_conn_new(bool sender, int dev, int traffic_class)
     conn->dev = dev;
     conn->traffic_class = traffic_class;
     conn->eager_bytes = (uint32_t)braid_param_int(BRAID_P_EAGER_BYTES);
+    conn->all_polled = !braid_param_int(BRAID_P_OPTIONAL_RECV_COMPLETION);
     snprintf(conn->peer, sizeof(conn->peer), "(not known yet)");
     if (sender)
         conn->tx = calloc(1, sizeof(*conn->tx));
@@ -216,7 +217,8 @@ int braid_conn_control(struct braid_conn *conn, struct braid_lane *lane, struct 
     return err;
 }
 
-static int on_fail(struct braid_conn *conn, const struct braid_rec *rec, const char *body)
+BRAID_COLD static int on_fail(struct braid_conn *conn, const struct braid_rec *rec,
+                              const char *body)
 {
     char text[256];
     size_t bytes = MIN(rec->body_bytes, sizeof(text) - 1);
@@ -234,15 +236,14 @@ static int on_fail(struct braid_conn *conn, const struct braid_rec *rec, const c
 
 static int on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
 {
-    switch (rec->type) {
-    case BRAID_REC_FAIL: return on_fail(conn, rec, body);
-    case BRAID_REC_MR: return conn->ops->mr_learn(conn, rec->arg, body, rec->body_bytes);
-    default:
-        if (atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
-            return 0; /* given up: only a reason or a goodbye still counts */
-        return conn->sender ? braid_sender_on_record(conn, rec, body)
-                            : braid_receiver_on_record(conn, rec, body);
-    }
+    if (rec->type == BRAID_REC_FAIL)
+        return on_fail(conn, rec, body);
+    if (atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
+        return 0; /* given up: only a reason or a goodbye still counts */
+    if (rec->type == BRAID_REC_MR)
+        return conn->ops->mr_learn(conn, rec->arg, body, rec->body_bytes);
+    return conn->sender ? braid_sender_on_record(conn, rec, body)
+                        : braid_receiver_on_record(conn, rec, body);
 }
 
 int braid_conn_on_record(struct braid_lane *lane, const struct braid_rec *rec, const void *body)
@@ -257,13 +258,11 @@ int braid_conn_on_record(struct braid_lane *lane, const struct braid_rec *rec, c
         return 0;
     }
     braid_spin_lock(&conn->lock);
-    if ((int32_t)(rec->seq - conn->seq_in) <= 0) {
-        err = 0; /* sent again after a failover, and already taken in */
-    } else if (rec->seq != conn->seq_in + 1) {
-        err = -EPROTO;
-    } else {
+    if (rec->seq == conn->seq_in + 1) {
         err = on_record(conn, rec, body);
         conn->seq_in = rec->seq;
+    } else if ((int32_t)(rec->seq - conn->seq_in) > 0) {
+        err = -EPROTO; /* not one that was sent again after a failover, and already taken in */
     }
     braid_spin_unlock(&conn->lock);
     return err == -EMSGSIZE ? 0 : err; /* that is the connection's failure, not the lane's */
@@ -317,13 +316,10 @@ static void offer_to_others(struct braid_conn *conn, const struct braid_lane *co
 void braid_conn_pump(struct braid_conn *conn)
 {
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
-    struct braid_lane *lane;
+    struct braid_lane *lane = braid_conn_take_control(conn);
     int given;
 
-    if (count == 0)
-        return;
-    lane = conn->lanes[atomic_load_explicit(&conn->control, memory_order_relaxed)];
-    if (!lane_is_up(lane) || !braid_lane_trylock(lane))
+    if (lane == NULL)
         return;
     braid_spin_lock(&conn->lock);
     given = conn->sender ? braid_sender_pump(conn, lane) : braid_receiver_pump(conn, lane);

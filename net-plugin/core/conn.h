@@ -15,6 +15,7 @@
 #define BRAID_NET_CONN_H
 
 #include "common/clock.h"
+#include "common/util.h"
 #include "net-plugin/core/maint.h"
 #include "net-plugin/core/net.h"
 #include "net-plugin/core/transport.h"
@@ -31,7 +32,13 @@ struct braid_spin {
     atomic_flag held;
 };
 
-void braid_spin_lock(struct braid_spin *spin);
+BRAID_COLD void braid_spin_wait(struct braid_spin *spin);
+static inline void braid_spin_lock(struct braid_spin *spin)
+{
+    if (atomic_flag_test_and_set_explicit(&spin->held, memory_order_acquire))
+        braid_spin_wait(spin);
+}
+
 static inline void braid_spin_unlock(struct braid_spin *spin)
 {
     atomic_flag_clear_explicit(&spin->held, memory_order_release);
@@ -73,20 +80,28 @@ enum braid_sub_state {
     BRAID_SUB_FILLED,  /* an eager message has filled it */
 };
 
-/* One receive of a group. `number` says which one the slot holds; lanes compare it without the lock. */
+/*
+ * One receive of a group, in one cache line. `number` says which one the slot holds; lanes compare it without the lock. Whoever lets go of
+ * the slot leaves `chunks`, `landed` and `counted` zero.
+ */
 struct braid_sub {
     _Atomic uint64_t number; /* 1 + sub number, 0 for none; stored last when posting */
-    atomic_int state;        /* enum braid_sub_state */
-    int tag;
-    enum braid_polled polled;
     void *data;
     size_t capacity;
-    _Atomic size_t bytes; /* of the message; grows with the chunks where no START tells */
     struct braid_mr *mr;
-    bool counted;       /* in bulk_open */
+    _Atomic size_t bytes; /* of the message; grows with the chunks where no START tells */
+    atomic_int state;     /* enum braid_sub_state */
+    int tag;
     atomic_uint chunks; /* of the message, once started */
     atomic_uint landed;
-    _Atomic uint64_t map[BRAID_MESSAGE_CHUNKS / 64];
+    uint8_t polled; /* enum braid_polled */
+    bool counted;   /* in bulk_open */
+};
+_Static_assert(sizeof(struct braid_sub) == BRAID_CACHE_LINE, "a sub is one cache line");
+
+/* Which chunks of a sub have landed, a bit each; all zero in a free slot. */
+struct braid_sub_map {
+    _Atomic uint64_t words[BRAID_MESSAGE_CHUNKS / 64];
 };
 
 struct braid_recv {
@@ -111,8 +126,8 @@ struct braid_early {
 
 struct braid_conn_sender {
     struct braid_send sends[BRAID_SENDS];
-    uint32_t next_send; /* slot of the next isend */
-    atomic_uint outstanding;
+    uint32_t next_send;   /* slot of the next isend */
+    uint32_t outstanding; /* sends that the caller has not tested to their end */
     struct braid_send *pending, **pending_end;
     struct braid_recv_word words[BRAID_SUBS]; /* ring: announced and not matched, in order */
     uint32_t words_head, words_tail;
@@ -128,11 +143,12 @@ struct braid_conn_receiver {
     struct braid_recv recvs[BRAID_RECVS];
     uint32_t next_recv;
     struct braid_sub subs[BRAID_SUBS];
-    uint32_t next_sub;   /* number of the next sub to be posted */
-    uint32_t next_word;  /* number of the next sub to be announced */
-    uint32_t next_match; /* every sub before it is matched */
-    bool announce;       /* a receive too large for eager waits unannounced */
-    bool small_last;     /* the last message was an eager one: the next is likely to be, too */
+    struct braid_sub_map maps[BRAID_SUBS]; /* touched by larger messages only */
+    uint32_t next_sub;                     /* number of the next sub to be posted */
+    uint32_t next_word;                    /* number of the next sub to be announced */
+    uint32_t next_match;                   /* every sub before it is matched */
+    bool announce;                         /* a receive too large for eager waits unannounced */
+    bool small_last;  /* the last message was an eager one: the next is likely to be, too */
     uint64_t held_ns; /* since when announcements are held back for that reason; 0: they are not */
     struct braid_early early[BRAID_EAGER_MAX];
     uint32_t early_head, early_tail;
@@ -163,7 +179,9 @@ struct braid_conn {
     atomic_uint lanes_count;
     atomic_uint control; /* index in lanes of the one that carries control records */
     uint32_t seq_out, seq_in;
-    uint32_t eager_bytes;           /* largest eager message */
+    uint32_t eager_bytes; /* largest eager message */
+    bool
+        all_polled; /* NCCL marks no receive: a GPU may poll any (BRAID_OPTIONAL_RECV_COMPLETION=0) */
     uint32_t mrs_told[64];          /* receiver: ids of registrations told; slot = id % 64 */
     struct braid_conn_sender *tx;   /* if sender */
     struct braid_conn_receiver *rx; /* else */
@@ -209,6 +227,20 @@ int braid_conn_status(struct braid_conn *conn);
 void braid_conn_fail(struct braid_conn *conn, int error);
 /* The same, and tells the peer the line `text` that the caller has logged. Conn lock held. */
 void braid_conn_fail_tell(struct braid_conn *conn, int error, const char *text);
+
+/* The lane that carries control records, locked; NULL when it is down or another thread has it. */
+static inline struct braid_lane *braid_conn_take_control(struct braid_conn *conn)
+{
+    struct braid_lane *lane;
+
+    if (atomic_load_explicit(&conn->lanes_count, memory_order_acquire) == 0)
+        return NULL;
+    lane = conn->lanes[atomic_load_explicit(&conn->control, memory_order_relaxed)];
+    if (atomic_load_explicit(&lane->state, memory_order_relaxed) != BRAID_LANE_UP ||
+        !braid_lane_trylock(lane))
+        return NULL;
+    return lane;
+}
 
 /* Moves what can be moved on every lane. */
 void braid_conn_poll(struct braid_conn *conn);

@@ -140,9 +140,11 @@ int braid_net_irecv(struct braid_conn *conn, int n, void *const *data, const siz
         BRAID_WARN("receive of %d buffers: 1 to %d are possible", n, BRAID_MAX_GROUP);
         return -EINVAL;
     }
-    for (int i = 0; i < n && sizes != NULL; i++)
+    for (int i = 0; i < n; i++)
         if (sizes[i] > BRAID_MAX_P2P_BYTES)
             return refuse_size("receive", sizes[i]);
+    if (conn->all_polled)
+        polled = BRAID_POLLED;
     if (polled == BRAID_POLLED && (conn->ops->flags & BRAID_T_STAGES_GPU) &&
         refuse_polled(conn, n, mrs) != 0)
         return -EOPNOTSUPP;

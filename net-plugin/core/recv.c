@@ -42,7 +42,8 @@ static int sub_state(const struct braid_sub *sub)
 
 /* -- eager messages ----------------------------------------------------------------------------------------------------- */
 
-static int message_too_large(struct braid_conn *conn, const struct braid_sub *sub, size_t bytes)
+BRAID_COLD static int message_too_large(struct braid_conn *conn, const struct braid_sub *sub,
+                                        size_t bytes)
 {
     char text[256];
 
@@ -141,10 +142,12 @@ static int on_eager(struct braid_conn *conn, const struct braid_rec *rec, const 
     struct braid_conn_receiver *rx = conn->rx;
     int tag = (int)rec->arg, err;
 
-    advance_match(rx);
     for (uint32_t i = rx->next_match; i != rx->next_sub; i++) {
         struct braid_sub *sub = slot_of(rx, i);
-        if (sub_state(sub) != BRAID_SUB_POSTED || sub->tag != tag)
+        bool posted = sub_state(sub) == BRAID_SUB_POSTED, mine = posted && sub->tag == tag;
+        if (i == rx->next_match && (mine || !posted))
+            rx->next_match++;
+        if (!mine)
             continue;
         err = fill(conn, sub, body, rec->body_bytes);
         rx->credit_given += rec->body_bytes + BRAID_EAGER_OVERHEAD;
@@ -212,7 +215,9 @@ int braid_conn_landed(struct braid_lane *lane, uint32_t number, uint32_t chunk)
 
     if (sub == NULL || chunk >= BRAID_MESSAGE_CHUNKS)
         return -EPROTO;
-    if (atomic_fetch_or_explicit(&sub->map[chunk / 64], bit, memory_order_relaxed) & bit)
+    if (atomic_fetch_or_explicit(&conn->rx->maps[number % BRAID_SUBS].words[chunk / 64], bit,
+                                 memory_order_relaxed) &
+        bit)
         return -EPROTO; /* landed twice */
     atomic_fetch_add_explicit(&sub->landed, 1, memory_order_release);
     return 0;
@@ -361,7 +366,8 @@ static bool has_room(struct braid_conn_receiver *rx, int n)
 {
     uint32_t end = rx->next_sub + (uint32_t)n;
 
-    advance_match(rx);
+    if (end - rx->next_match > BRAID_SUBS)
+        advance_match(rx); /* only small messages do so themselves */
     if (end - rx->next_word > BRAID_SUBS || end - rx->next_match > BRAID_SUBS)
         return false;
     for (uint32_t i = rx->next_sub; i != end; i++)
@@ -378,17 +384,12 @@ static int post(struct braid_conn *conn, void *data, size_t capacity, int tag, s
     int err;
 
     sub->tag = tag;
-    sub->polled = polled;
+    sub->polled = (uint8_t)polled;
     sub->data = data;
     sub->capacity = capacity;
     sub->mr = mr;
     braid_mr_use(mr, 1);
-    sub->counted = false;
     atomic_store_explicit(&sub->bytes, 0, memory_order_relaxed);
-    atomic_store_explicit(&sub->chunks, 0, memory_order_relaxed);
-    atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
-    for (unsigned i = 0; i < ARRAY_SIZE(sub->map); i++)
-        atomic_store_explicit(&sub->map[i], 0, memory_order_relaxed);
     atomic_store_explicit(&sub->state, BRAID_SUB_POSTED, memory_order_relaxed);
     atomic_store_explicit(&sub->number, (uint64_t)rx->next_sub + 1, memory_order_release);
     rx->next_sub++;
@@ -405,48 +406,67 @@ int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, cons
 {
     struct braid_conn_receiver *rx = conn->rx;
     struct braid_recv *recv = &rx->recvs[rx->next_recv % BRAID_RECVS];
-    bool room, many;
+    bool many;
     int err = 0;
 
     if (recv->in_use)
         return -EAGAIN;
     braid_spin_lock(&conn->lock);
-    room = has_room(rx, n);
-    if (room) {
-        recv->in_use = true;
-        recv->n = n;
-        recv->first_sub = rx->next_sub;
-        rx->next_recv++;
-        for (int i = 0; err == 0 && i < n; i++)
-            err = post(conn, data[i], sizes[i], tags[i], mrs != NULL ? mrs[i] : NULL, polled);
+    if (!has_room(rx, n)) {
+        braid_spin_unlock(&conn->lock);
+        braid_conn_pump(conn);
+        return -EAGAIN;
     }
+    recv->in_use = true;
+    recv->n = n;
+    recv->first_sub = rx->next_sub;
+    rx->next_recv++;
+    for (int i = 0; err == 0 && i < n; i++)
+        err = post(conn, data[i], sizes[i], tags[i], mrs != NULL ? mrs[i] : NULL, polled);
     many = rx->next_sub - rx->next_word >= BRAID_WORDS_STEP;
     braid_spin_unlock(&conn->lock);
-    if (err != 0) {
-        braid_conn_pump(conn); /* tells the sender */
-        return err;
-    }
-    if (!room || many)
-        braid_conn_pump(conn);
-    if (!room)
-        return -EAGAIN;
-    *request_p = &recv->base;
-    return 0;
+    if (err != 0 || many)
+        braid_conn_pump(conn); /* also what went wrong is told there */
+    if (err == 0)
+        *request_p = &recv->base;
+    return err;
 }
 
-static bool is_done(struct braid_recv *recv)
+static bool sub_is_done(const struct braid_sub *sub)
 {
-    for (int i = 0; i < recv->n; i++) {
-        struct braid_sub *sub = slot_of(recv->base.conn->rx, recv->first_sub + (uint32_t)i);
-        int state = sub_state(sub);
-        if (state == BRAID_SUB_FILLED)
-            continue;
-        if (state != BRAID_SUB_STARTED ||
-            atomic_load_explicit(&sub->landed, memory_order_acquire) !=
-                atomic_load_explicit(&sub->chunks, memory_order_relaxed))
+    int state = sub_state(sub);
+
+    return state == BRAID_SUB_FILLED ||
+           (state == BRAID_SUB_STARTED &&
+            atomic_load_explicit(&sub->landed, memory_order_acquire) ==
+                atomic_load_explicit(&sub->chunks, memory_order_relaxed));
+}
+
+static bool is_done(const struct braid_recv *recv)
+{
+    for (int i = 0; i < recv->n; i++)
+        if (!sub_is_done(slot_of(recv->base.conn->rx, recv->first_sub + (uint32_t)i)))
             return false;
-    }
     return true;
+}
+
+/* Lets go of a sub that is done. What chunks have left in it goes here and not when the next receive is posted, because few have any. */
+static void release(struct braid_conn *conn, uint32_t number)
+{
+    struct braid_sub *sub = slot_of(conn->rx, number);
+
+    if (atomic_load_explicit(&sub->landed, memory_order_relaxed) != 0) {
+        struct braid_sub_map *map = &conn->rx->maps[number % BRAID_SUBS];
+        if (sub->counted)
+            atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
+        sub->counted = false;
+        atomic_store_explicit(&sub->chunks, 0, memory_order_relaxed);
+        atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
+        for (unsigned i = 0; i < ARRAY_SIZE(map->words); i++)
+            atomic_store_explicit(&map->words[i], 0, memory_order_relaxed);
+    }
+    braid_mr_use(sub->mr, -1);
+    atomic_store_explicit(&sub->number, 0, memory_order_release);
 }
 
 int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes)
@@ -461,20 +481,16 @@ int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes)
     if (!*done) {
         bool over = braid_conn_is_over(conn);
         braid_conn_pump(conn);
-        *done =
-            over &&
-            is_done(recv); /* another thread may have taken in the last message and then the end */
+        /* Another thread may have taken in the last message and then the end. */
+        *done = over && is_done(recv);
         if (!*done)
             return over ? braid_conn_status(conn) : 0;
     }
     for (int i = 0; i < recv->n; i++) {
-        struct braid_sub *sub = slot_of(conn->rx, recv->first_sub + (uint32_t)i);
+        uint32_t number = recv->first_sub + (uint32_t)i;
         if (sizes != NULL)
-            sizes[i] = (int)sub->bytes;
-        if (sub->counted)
-            atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
-        braid_mr_use(sub->mr, -1);
-        atomic_store_explicit(&sub->number, 0, memory_order_release);
+            sizes[i] = (int)slot_of(conn->rx, number)->bytes;
+        release(conn, number);
     }
     recv->in_use = false;
     return 0;

@@ -144,8 +144,8 @@ static uint8_t chunk_shift(const struct braid_conn *conn, size_t bytes, unsigned
     return shift;
 }
 
-static int too_large(struct braid_conn *conn, const struct braid_send *send,
-                     const struct braid_recv_word *word)
+BRAID_COLD static int too_large(struct braid_conn *conn, const struct braid_send *send,
+                                const struct braid_recv_word *word)
 {
     char text[256];
 
@@ -259,9 +259,7 @@ int braid_sender_pump(struct braid_conn *conn, struct braid_lane *lane)
         if (*at == NULL)
             tx->pending_end = at;
         given++;
-        if (eager)
-            atomic_store_explicit(&send->left, 0, memory_order_relaxed);
-        else
+        if (!eager)
             activate(tx, send);
         atomic_store_explicit(&send->state, BRAID_SEND_ACTIVE, memory_order_release);
     }
@@ -346,35 +344,64 @@ void braid_conn_put_done(struct braid_lane *lane, const struct braid_put *put, i
 
 /* -- requests --------------------------------------------------------------------------------------------------------------- */
 
+/* A small message with none before it goes without a turn in `pending`. Whether it has gone. */
+static bool send_at_once(struct braid_conn *conn, struct braid_send *send)
+{
+    struct braid_lane *lane = braid_conn_take_control(conn);
+    bool gone = false;
+
+    if (lane == NULL)
+        return false;
+    braid_spin_lock(&conn->lock);
+    if (conn->tx->pending == NULL && !conn->fail_due)
+        gone = give_eager(conn, lane, send) == 0;
+    braid_spin_unlock(&conn->lock);
+    if (gone)
+        lane->ops->push(lane);
+    braid_lane_unlock(lane);
+    return gone;
+}
+
+/* A lone message and a larger one are tried now; small ones behind others gather until the caller tests. */
+BRAID_APART static void send_in_turn(struct braid_conn *conn, struct braid_send *send, bool now)
+{
+    struct braid_conn_sender *tx = conn->tx;
+
+    send->next = NULL;
+    braid_spin_lock(&conn->lock);
+    atomic_store_explicit(&send->state, BRAID_SEND_PENDING, memory_order_relaxed);
+    *tx->pending_end = send;
+    tx->pending_end = &send->next;
+    braid_spin_unlock(&conn->lock);
+    if (now)
+        braid_conn_pump(conn);
+}
+
 int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, int tag,
                        struct braid_mr *mr, struct braid_request **request_p)
 {
     struct braid_conn_sender *tx = conn->tx;
     struct braid_send *send = &tx->sends[tx->next_send % BRAID_SENDS];
-    bool alone;
+    bool alone = tx->outstanding == 0, small = bytes <= conn->eager_bytes;
 
     if (atomic_load_explicit(&send->state, memory_order_acquire) != BRAID_SEND_FREE) {
         braid_conn_poll(conn);
         return -EAGAIN;
     }
     tx->next_send++;
+    tx->outstanding++;
     send->tag = tag;
     send->data = data;
     send->bytes = bytes;
     send->mr = mr;
     send->chunks = 0;
-    send->next = NULL;
+    atomic_store_explicit(&send->left, 0, memory_order_relaxed);
     braid_mr_use(mr, 1);
-    braid_spin_lock(&conn->lock);
-    atomic_store_explicit(&send->state, BRAID_SEND_PENDING, memory_order_relaxed);
-    *tx->pending_end = send;
-    tx->pending_end = &send->next;
-    braid_spin_unlock(&conn->lock);
-    /* A lone message goes at once; when others are under way small ones gather until the caller tests. */
-    alone = atomic_fetch_add_explicit(&tx->outstanding, 1, memory_order_relaxed) == 0;
-    if (alone || bytes > conn->eager_bytes)
-        braid_conn_pump(conn);
     *request_p = &send->base;
+    if (small && alone && send_at_once(conn, send))
+        atomic_store_explicit(&send->state, BRAID_SEND_ACTIVE, memory_order_release);
+    else
+        send_in_turn(conn, send, alone || !small);
     return 0;
 }
 
@@ -410,7 +437,7 @@ int braid_sender_test(struct braid_send *send, bool *done, int *size)
     if (send->chunks > 0)
         atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
     braid_mr_use(send->mr, -1);
-    atomic_fetch_sub_explicit(&conn->tx->outstanding, 1, memory_order_relaxed);
+    conn->tx->outstanding--;
     atomic_store_explicit(&send->state, BRAID_SEND_FREE, memory_order_release);
     return 0;
 }
