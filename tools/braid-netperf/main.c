@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -39,13 +40,15 @@ static struct {
     int rounds;
     double load_GBps;
     double idle_s;
+    long bytes; /* only cases of this size; -1: all */
     bool raw;
-} run = {.settings = {.comms = 4, .depth = 32, .timeout_s = 30},
+} run = {.settings = {.comms = 4, .depth = 32, .timeout_s = 30, .pin = true},
          .patterns = "latency,bandwidth,both-ways,rate,cpu,calls",
          .transport = "socket",
          .rounds = 7,
          .load_GBps = 0.5,
          .idle_s = 10,
+         .bytes = -1,
          .raw = true};
 
 static void on_interrupt(int number)
@@ -59,8 +62,31 @@ static void on_interrupt(int number)
 uint32_t wait_task(struct control *control, uint32_t seq)
 {
     for (unsigned waits = 0; control->seq == seq; waits++)
-        usleep(waits < 500 ? 200 : 10000);
+        usleep(waits < 20 ? 200 : waits < 200 ? 2000 : 10000); /* hardly any time of who measures */
     return control->seq;
+}
+
+int side_processors(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+bool pin_side(int side)
+{
+    int half = side_processors() / 2;
+    int number = 0;
+    cpu_set_t all;
+    cpu_set_t mine;
+
+    if (half == 0 || sched_getaffinity(0, sizeof(all), &all) != 0)
+        return false;
+    CPU_ZERO(&mine);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &all) && number++ / half == side)
+            CPU_SET(cpu, &mine);
+    return sched_setaffinity(0, sizeof(mine), &mine) == 0;
 }
 
 /* Connected TCP pairs over loopback for the raw target; its two processes inherit them. */
@@ -125,7 +151,7 @@ static bool wait_sides(struct target *t, _Atomic uint32_t *words, uint32_t value
             t->failed = true;
             return false;
         }
-        usleep(500);
+        usleep(2000);
     }
     return true;
 }
@@ -143,6 +169,20 @@ static double give_task(struct target *t, const struct task *task)
                                                          : c->outcome[1].seconds;
 }
 
+bool has_cpu(int pattern)
+{
+    return pattern == BANDWIDTH || pattern == BOTH_WAYS;
+}
+
+static double cpu_value(const struct task *task, const struct outcome outcome[SIDES])
+{
+    double bytes = (double)task->bytes * (double)task->messages * task->comms;
+
+    if (task->pattern != BANDWIDTH)
+        bytes *= 2;
+    return (outcome[0].cpu_s + outcome[1].cpu_s) / (bytes / (double)(1 << 30));
+}
+
 double task_value(const struct task *task, const struct outcome outcome[SIDES])
 {
     double seconds =
@@ -156,7 +196,7 @@ double task_value(const struct task *task, const struct outcome outcome[SIDES])
     switch (task->pattern) {
     case LATENCY: return seconds / (double)task->messages / 2 * 1e6;
     case RATE: return (double)task->messages * task->comms / seconds;
-    case CPU: return (outcome[0].cpu_s + outcome[1].cpu_s) / (2 * bytes / (double)(1 << 30));
+    case CPU: return cpu_value(task, outcome);
     case IDLE: return busier / seconds * 100;
     case CALLS: return longest * 1e6;
     default: return bytes / seconds / 1e9;
@@ -195,8 +235,10 @@ static void measure_one(struct measured *m, int index, int round)
     if (round == 0)
         m->messages[index] = calibrate(t, &m->task);
     m->task.messages = m->messages[index];
-    if (give_task(t, &m->task) > 0)
-        m->values[index][m->rounds[index]++] = task_value(&m->task, t->control->outcome);
+    if (give_task(t, &m->task) <= 0)
+        return;
+    m->cpu[index][m->rounds[index]] = cpu_value(&m->task, t->control->outcome);
+    m->values[index][m->rounds[index]++] = task_value(&m->task, t->control->outcome);
 }
 
 static void progress(int round, int index)
@@ -246,7 +288,7 @@ static bool among(const char *words, const char *name)
 static void add_case(int pattern, size_t bytes, int comms)
 {
     if (!among(run.patterns, pattern_names[pattern]) || comms > run.settings.comms ||
-        run.case_count == MAX_TASKS)
+        (run.bytes >= 0 && (size_t)run.bytes != bytes) || run.case_count == MAX_TASKS)
         return;
     run.cases[run.case_count++].task = (struct task){.pattern = pattern,
                                                      .bytes = bytes,
@@ -282,8 +324,10 @@ static void help(void)
            "(0: its\n"
            "                   newest), with at most D messages in flight in the rate pattern;\n"
            "                   the first one is the subject of the rows, the others are its peers\n"
+           "  --set NAME=VALUE in the environment of the plugin named last\n"
            "  --patterns LIST  of latency,bandwidth,both-ways,rate,cpu,calls,idle (default: all "
            "but idle)\n"
+           "  --bytes N        only cases with messages of this size\n"
            "  --comms N        connections each way, up to 8 (default 4; cases use 1 and 4)\n"
            "  --rounds N       measurements of a case, the median counts (default 7)\n"
            "  --depth N        messages in flight on a connection in the rate pattern (default 32; "
@@ -291,6 +335,8 @@ static void help(void)
            "  --load GBps      offered in each direction in the cpu pattern (default 0.5)\n"
            "  --idle S         seconds of the idle pattern (default 10)\n"
            "  --no-raw         leave plain TCP out\n"
+           "  --no-pin         let the sides run on all processors; else each has a half of "
+           "them\n"
            "  --json FILE      write one row a case; --transport NAME is its first part (default "
            "socket)\n"
            "  --netns A,B      network namespaces of the two sides of a plugin (root); plain TCP "
@@ -371,6 +417,18 @@ static void check_writable(const char *path)
     fclose(file);
 }
 
+static void add_setting(const char *setting)
+{
+    struct target *t;
+
+    if (run.target_count == 0)
+        misuse("--set %s: it belongs behind the --plugin that it is for", setting);
+    t = &run.targets[run.target_count - 1];
+    if (!strchr(setting, '=') || t->set_count == MAX_SET)
+        misuse("--set %s: NAME=VALUE is expected, at most %d a plugin", setting, MAX_SET);
+    t->set[t->set_count++] = setting;
+}
+
 static void parse(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -378,6 +436,7 @@ static void parse(int argc, char **argv)
         {"rounds", 1, NULL, 'r'},  {"depth", 1, NULL, 'd'},     {"load", 1, NULL, 'l'},
         {"idle", 1, NULL, 'i'},    {"no-raw", 0, NULL, 'R'},    {"json", 1, NULL, 'j'},
         {"timeout", 1, NULL, 't'}, {"transport", 1, NULL, 'T'}, {"netns", 1, NULL, 'n'},
+        {"set", 1, NULL, 's'},     {"no-pin", 0, NULL, 'N'},    {"bytes", 1, NULL, 'b'},
         {"help", 0, NULL, 'h'},    {"version", 0, NULL, 'V'},   {NULL, 0, NULL, 0}};
     int opt;
     int index = 0;
@@ -387,6 +446,9 @@ static void parse(int argc, char **argv)
 
         switch (opt) {
         case 'p': add_target(optarg); break;
+        case 'b': run.bytes = (long)number("bytes", optarg, 0, 1 << 30); break;
+        case 's': add_setting(optarg); break;
+        case 'N': run.settings.pin = false; break;
         case 'P': run.patterns = optarg; break;
         case 'c': run.settings.comms = (int)number(name, optarg, 1, MAX_COMMS); break;
         case 'r': run.rounds = (int)number(name, optarg, 1, MAX_ROUNDS); break;

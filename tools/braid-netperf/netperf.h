@@ -16,6 +16,7 @@
 #define MAX_COMMS   8
 #define MAX_TASKS   64
 #define MAX_ROUNDS  31
+#define MAX_SET     8
 #define SIDES       2
 
 enum pattern {
@@ -25,7 +26,7 @@ enum pattern {
     RATE,      /* rank 0 sends small messages: messages a second */
     CPU,       /* both send at a fixed rate: CPU seconds a GiB of both processes */
     IDLE,      /* connections open and nothing in flight: per cent of a core, the busier process */
-    CALLS,     /* the longest CPU time of one isend, irecv or test: milliseconds */
+    CALLS,     /* the longest CPU time of one isend, irecv or test: microseconds */
     PATTERNS
 };
 
@@ -50,14 +51,16 @@ struct control {
     _Atomic uint32_t ready[SIDES];
     _Atomic uint32_t done[SIDES];
     struct outcome outcome[SIDES];
-    char name[64];
+    char name[160];
     int version;
 };
 
 struct target {
     const char *plugin; /* NULL: raw TCP */
     int version;
-    int depth; /* of the rate pattern; 0: the settings' */
+    int depth;                /* of the rate pattern; 0: the settings' */
+    const char *set[MAX_SET]; /* NAME=VALUE for its processes */
+    int set_count;
     struct control *control;
     int fds[SIDES][2 * MAX_COMMS]; /* raw: connected pairs, even ones carry 0 to 1 */
     int pid;
@@ -68,6 +71,7 @@ struct settings {
     int comms; /* connections each way that are set up */
     int depth; /* receives and sends in flight on a connection */
     unsigned timeout_s;
+    bool pin;          /* each side on a half of the processors */
     const char *netns; /* "a,b": network namespaces of the two sides of a plugin; NULL: this one */
 };
 
@@ -80,6 +84,7 @@ struct measured {
     struct task task;
     uint64_t messages[MAX_TARGETS];
     double values[MAX_TARGETS][MAX_ROUNDS];
+    double cpu[MAX_TARGETS][MAX_ROUNDS]; /* bulk patterns: CPU seconds of both processes a GiB */
     int rounds[MAX_TARGETS];
 };
 
@@ -89,6 +94,16 @@ extern const char *const pattern_metrics[PATTERNS];
 /* Waits, ever more lazily, until the parent has a task with another number than `seq`; returns its number. */
 uint32_t wait_task(struct control *control, uint32_t seq);
 
+/*
+ * Puts the calling thread, and those that it will start, on side 0's or side 1's half of the processors, as if each side were a node of its
+ * own. False where there is only one processor.
+ */
+bool pin_side(int side);
+/* Processors of the calling thread. */
+int side_processors(void);
+
+/* Whether every value has a second one: the CPU seconds that it took. */
+bool has_cpu(int pattern);
 /* The value of a task from both sides' outcomes, in the pattern's unit. */
 double task_value(const struct task *task, const struct outcome outcome[SIDES]);
 void print_table(const struct measured *cases, int count, const struct target *targets,

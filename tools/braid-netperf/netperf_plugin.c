@@ -323,6 +323,25 @@ struct job {
     const struct settings *settings;
 };
 
+static void pin_job(void *arg)
+{
+    const struct side *s = arg;
+
+    pin_side(s->r->rank);
+}
+
+/* The name under which the target is printed: with what sets it apart from the same plugin with other settings. */
+static void put_name(struct side *s, const struct target *t)
+{
+    char *name = s->control->name;
+    size_t room = sizeof(s->control->name);
+    int at = snprintf(name, room, "%s", s->r->net.name);
+
+    for (int i = 0; i < t->set_count && at < (int)room; i++)
+        at += snprintf(name + at, room - (size_t)at, " %s", t->set[i]);
+    s->control->version = s->r->net.version;
+}
+
 static void rank_main(struct fake_rank *r, void *arg)
 {
     const struct job *job = arg;
@@ -333,11 +352,14 @@ static void rank_main(struct fake_rank *r, void *arg)
     s->settings = *job->settings;
     if (job->target->depth)
         s->settings.depth = job->target->depth;
-    fake_rank_load(r);
-    if (r->rank == 0) {
-        snprintf(s->control->name, sizeof(s->control->name), "%s", r->net.name);
-        s->control->version = r->net.version;
+    if (s->settings.pin) {
+        pin_job(s);
+        fake_worker_run(&r->service, pin_job, s);
+        fake_worker_run(&r->progress, pin_job, s);
     }
+    fake_rank_load(r);
+    if (r->rank == 0)
+        put_name(s, job->target);
     s->count = fake_conns_make(r, s->conns, 2 * MAX_COMMS, talks_both);
     fake_connect_all(r, s->conns, s->count);
     serve(s);
@@ -356,6 +378,12 @@ int plugin_job(const struct target *target, const struct settings *settings)
                                    .netns = settings->netns,
                                    .timeout_s = settings->timeout_s};
     struct job job = {target, settings};
+    char env[SIDES * MAX_SET][256];
+
+    for (int i = 0; i < SIDES * target->set_count; i++) {
+        snprintf(env[i], sizeof(env[i]), "%d:%s", i % SIDES, target->set[i / SIDES]);
+        options.env[options.env_count++] = env[i];
+    }
 
     return fake_ranks_run(&options, 0, rank_main, &job);
 }

@@ -21,55 +21,77 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What is printed of a case: its value, or the CPU time that it took. */
+enum metric { VALUE, CPU_TIME, METRICS };
+
+static bool has_metric(const struct measured *m, enum metric metric)
+{
+    return metric == VALUE || has_cpu(m->task.pattern);
+}
+
+static const char *metric_name(const struct measured *m, enum metric metric)
+{
+    return pattern_metrics[metric == VALUE ? m->task.pattern : CPU];
+}
+
 /* Median of what one target gave, and the quartiles around it. */
-static double middle(const struct measured *m, int target, double *low, double *high)
+static double middle(const struct measured *m, enum metric metric, int target, double *low,
+                     double *high)
 {
     double sorted[MAX_ROUNDS];
     int n = m->rounds[target];
 
-    memcpy(sorted, m->values[target], sizeof(double) * (size_t)n);
+    memcpy(sorted, metric == VALUE ? m->values[target] : m->cpu[target],
+           sizeof(double) * (size_t)n);
     qsort(sorted, (size_t)n, sizeof(double), by_value);
     *low = sorted[n / 4];
     *high = sorted[n - 1 - n / 4];
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
+static void print_line(const struct measured *m, enum metric metric, const struct target *targets,
+                       int target_count)
+{
+    double first = 0;
+    double last = 0;
+    double ignored[2];
+
+    printf("%-11s %9zu %5d %-15s", pattern_names[m->task.pattern], m->task.bytes, m->task.comms,
+           metric_name(m, metric));
+    for (int t = 0; t < target_count; t++) {
+        if (!m->rounds[t]) {
+            printf(" %16s", "-");
+            continue;
+        }
+        last = middle(m, metric, t, &ignored[0], &ignored[1]);
+        if (t == 0)
+            first = last;
+        printf(" %16.5g", last);
+    }
+    if (target_count > 1 && m->rounds[0] && m->rounds[target_count - 1] && last > 0)
+        printf("   %.2f", first / last);
+    printf("\n");
+}
+
 void print_table(const struct measured *cases, int count, const struct target *targets,
                  int target_count)
 {
+    for (int t = 0; t < target_count; t++)
+        if (targets[t].set_count > 0)
+            printf("column %d: %s\n", t + 1, targets[t].control->name);
     printf("%-11s %9s %5s %-15s", "pattern", "bytes", "comms", "metric");
     for (int t = 0; t < target_count; t++) {
-        char title[80];
+        char title[180];
 
         snprintf(title, sizeof(title), targets[t].plugin ? "%s v%d" : "%s",
                  targets[t].control->name, targets[t].control->version);
         printf(" %16.16s", title);
     }
     printf(target_count > 1 ? "   first/last\n" : "\n");
-    for (int i = 0; i < count; i++) {
-        const struct measured *m = &cases[i];
-        double first = 0;
-        double last = 0;
-
-        printf("%-11s %9zu %5d %-15s", pattern_names[m->task.pattern], m->task.bytes, m->task.comms,
-               pattern_metrics[m->task.pattern]);
-        for (int t = 0; t < target_count; t++) {
-            double low;
-            double high;
-
-            if (!m->rounds[t]) {
-                printf(" %16s", "-");
-                continue;
-            }
-            last = middle(m, t, &low, &high);
-            if (t == 0)
-                first = last;
-            printf(" %16.5g", last);
-        }
-        if (target_count > 1 && m->rounds[0] && m->rounds[target_count - 1] && last > 0)
-            printf("   %.2f", first / last);
-        printf("\n");
-    }
+    for (int i = 0; i < count; i++)
+        for (enum metric metric = VALUE; metric < METRICS; metric++)
+            if (has_metric(&cases[i], metric))
+                print_line(&cases[i], metric, targets, target_count);
 }
 
 /* A name as a key of a row: lower case, no blanks. */
@@ -103,13 +125,13 @@ static void print_machine(FILE *file)
 }
 
 static void write_row(FILE *file, const char *transport, const struct measured *m,
-                      const struct target *targets, int target_count)
+                      enum metric metric, const struct target *targets, int target_count)
 {
     const char *commit = getenv("COMMIT");
     const char *comma = "";
     double low;
     double high;
-    double value = middle(m, 0, &low, &high);
+    double value = middle(m, metric, 0, &low, &high);
     char date[16];
     time_t now = time(NULL);
     double ignored[2];
@@ -120,20 +142,20 @@ static void write_row(FILE *file, const char *transport, const struct measured *
             "%.5g, \"spread\": [%.5g, %.5g], "
             "\"runs\": %d, \"peers\": {",
             transport, pattern_names[m->task.pattern], m->task.bytes, m->task.comms,
-            pattern_metrics[m->task.pattern], value, low, high, m->rounds[0]);
+            metric_name(m, metric), value, low, high, m->rounds[0]);
     for (int t = 1; t < target_count; t++) {
         if (!m->rounds[t] || !targets[t].plugin)
             continue;
         fprintf(file, "%s\"", comma);
         print_key(file, targets[t].control->name);
-        fprintf(file, "\": %.5g", middle(m, t, &ignored[0], &ignored[1]));
+        fprintf(file, "\": %.5g", middle(m, metric, t, &ignored[0], &ignored[1]));
         comma = ", ";
     }
     fprintf(file, "}, ");
     for (int t = 1; t < target_count; t++)
         if (m->rounds[t] && !targets[t].plugin)
             fprintf(file, "\"limit\": %.5g, \"limit_name\": \"raw TCP over loopback\", ",
-                    middle(m, t, &ignored[0], &ignored[1]));
+                    middle(m, metric, t, &ignored[0], &ignored[1]));
     print_machine(file);
     fprintf(file, "\"commit\": \"%s\", \"date\": \"%s\"}\n", commit && *commit ? commit : "unknown",
             date);
@@ -145,8 +167,9 @@ int write_rows(const char *path, const char *transport, const struct measured *c
     FILE *file = fopen(path, "w");
 
     for (int i = 0; file && i < count; i++)
-        if (cases[i].rounds[0])
-            write_row(file, transport, &cases[i], targets, target_count);
+        for (enum metric metric = VALUE; metric < METRICS; metric++)
+            if (cases[i].rounds[0] && has_metric(&cases[i], metric))
+                write_row(file, transport, &cases[i], metric, targets, target_count);
     if (!file || fclose(file) != 0) {
         fprintf(stderr, "braid-netperf: %s: %s\n", path, strerror(errno));
         return 1;
