@@ -55,6 +55,7 @@ static void write_lane(const struct verbs_lane *lane, struct braid_verbs_lane *o
     out->qpn = lane->qp->qp_num;
     out->rail = (uint16_t)lane->rail;
     out->recvs = LANE_RECVS;
+    out->flags = lane->by_imm ? BRAID_VERBS_NO_ORDER : 0;
 }
 
 static size_t write_offer(const struct verbs_conn *conn, uint8_t *offer)

@@ -20,10 +20,10 @@
 
 /* Memory of a lane, one registration: what the peer writes first, then what the NIC reads. */
 struct verbs_memory {
-    struct braid_verbs_credit credit_in; /* written by the peer */
-    struct braid_verbs_credit credit_out;
+    struct braid_verbs_credit_cell credit_in; /* written by the peer */
+    struct braid_verbs_credit_cell credit_out;
     uint64_t flushed; /* where a flush reads to */
-    uint8_t pad[40];
+    uint8_t pad[24];
     uint8_t ring[BRAID_VERBS_RING_ALLOC];
     uint8_t image[BRAID_VERBS_RING_ALLOC];
 };
@@ -44,6 +44,10 @@ struct verbs_lane {
     struct verbs_memory *memory;
     struct ibv_mr *mr;
     uint32_t inline_bytes, packet_bytes;
+    uint32_t
+        polled_bytes; /* the largest record that the peer may find by polling memory; larger ones bring an immediate */
+    bool
+        by_imm; /* no record of the peer counts before an immediate came: our NIC keeps no order in a packet */
     int gid_index; /* chosen for the peer; -1 none */
     struct braid_verbs_gid own_gid, peer_gid;
     bool sends;    /* of a connection that sends messages */

@@ -144,7 +144,8 @@ static void read_gids(struct braid_verbs_port *port, int table_entries)
     }
 }
 
-int braid_verbs_port_read(struct braid_verbs_port *port)
+/* Reads state, LID, MTU and GIDs of a port again: 1 if it is active, 0, or a negative errno. `active` itself is the caller's. */
+static int read_port(struct braid_verbs_port *port)
 {
     struct braid_verbs_rail *rail = &port->rail;
     struct ibv_port_attr attr;
@@ -166,11 +167,23 @@ int braid_verbs_port_read(struct braid_verbs_port *port)
     braid_ibv.query_pkey(port->nic->context, (uint8_t)port->port, port->pkey_index, &pkey);
     rail->pkey = be16toh(pkey);
     read_gids(port, attr.gid_tbl_len);
-    atomic_store(&port->active, attr.state == IBV_PORT_ACTIVE);
-    return 0;
+    return attr.state == IBV_PORT_ACTIVE;
 }
 
 /* -- asynchronous events --------------------------------------------------------------------------------------------------- */
+
+void braid_verbs_port_lost(struct braid_verbs_port *port, const char *how)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock); /* the second to come must not go on before the line is out */
+    if (atomic_load(&port->active))
+        BRAID_WARN("port %s went down (%s); connections that use it fail unless it comes back "
+                   "at once: check the cable, the switch port and `ibstat`",
+                   port->name, how);
+    atomic_store(&port->active, false);
+    pthread_mutex_unlock(&lock);
+}
 
 static void port_event(struct braid_verbs_nic *nic, int number, enum ibv_event_type type)
 {
@@ -178,16 +191,15 @@ static void port_event(struct braid_verbs_nic *nic, int number, enum ibv_event_t
         bool was = atomic_load(&port->active);
         if (port->port != number)
             continue;
-        if (braid_verbs_port_read(port) != 0 || type == IBV_EVENT_PORT_ERR)
-            atomic_store(&port->active, false);
-        if (was && !atomic_load(&port->active))
-            BRAID_WARN("port %s went down (%s); connections that use it fail unless it comes back "
-                       "at once: check the "
-                       "cable, the switch port and `ibstat`",
-                       port->name, braid_ibv.event_type_str(type));
-        else
-            BRAID_INFO(BRAID_LOG_NET, "port %s: %s; GID table and state were read again",
-                       port->name, braid_ibv.event_type_str(type));
+        if (read_port(port) != 1 || type == IBV_EVENT_PORT_ERR) {
+            braid_verbs_port_lost(port, braid_ibv.event_type_str(type));
+            if (was)
+                continue;
+        } else {
+            atomic_store(&port->active, true);
+        }
+        BRAID_INFO(BRAID_LOG_NET, "port %s: %s; GID table and state were read again", port->name,
+                   braid_ibv.event_type_str(type));
     }
 }
 
@@ -206,8 +218,9 @@ static void on_event(struct braid_watch *watch, uint32_t events)
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE: port_event(nic, event.element.port_num, event.event_type); break;
     case IBV_EVENT_DEVICE_FATAL:
-        atomic_store(&nic->dead, true);
+        /* First the line: whoever sees the flag fails, and the process may end at once. */
         BRAID_WARN("NIC %s reports a fatal error and is not used any more: see dmesg", nic->name);
+        atomic_store(&nic->dead, true);
         break;
     default: break; /* errors of queue pairs show as completions */
     }
@@ -289,6 +302,16 @@ void braid_verbs_nic_put(struct braid_verbs_nic *nic)
         nic_close(nic);
 }
 
+/* A device that is no hardware, such as Soft-RoCE, lies among the virtual ones in sysfs. */
+static bool is_software(const struct ibv_device *device)
+{
+    char *real = realpath(device->ibdev_path, NULL);
+    bool virtual = strstr(real != NULL ? real : device->ibdev_path, "/devices/virtual/") != NULL;
+
+    free(real);
+    return virtual;
+}
+
 static struct braid_verbs_nic *nic_open(struct ibv_device *device)
 {
     struct braid_verbs_nic *nic = calloc(1, sizeof(*nic));
@@ -319,6 +342,7 @@ static struct braid_verbs_nic *nic_open(struct ibv_device *device)
     nic->relaxed =
         braid_ibv.reg_mr_iova2 != NULL && braid_param_int(BRAID_P_IB_RELAXED_ORDERING) != 0;
     nic->dmabuf = probe_dmabuf(nic);
+    nic->no_order = is_software(device);
     snprintf(path, sizeof(path), "%s/device", device->ibdev_path);
     real = realpath(path, NULL);
     snprintf(nic->pci_path, sizeof(nic->pci_path), "%s", real != NULL ? real : "");
@@ -342,10 +366,13 @@ static void add_device(int port)
 /* Why a port cannot be used, or NULL. */
 static const char *port_trouble(struct braid_verbs_port *port)
 {
-    if (braid_verbs_port_read(port) != 0)
+    int active = read_port(port);
+
+    if (active < 0)
         return "it does not answer";
-    if (!atomic_load(&port->active))
+    if (!active)
         return "it is not active";
+    atomic_store(&port->active, true);
     if (port->rail.link == BRAID_VERBS_LINK_ETHERNET && port->rail.gid_count == 0)
         return "no GID fits (its interface may have no address, or BRAID_IB_GID_INDEX names an "
                "empty entry)";

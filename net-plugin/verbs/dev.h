@@ -3,7 +3,7 @@
  * port, or several that makeVDevice fused. Ports are opened at transport init and closed at fini.
  * A NIC lives as long as a connection or a registration uses it: NCCL may finalize first and close afterwards.
  * Threading: lists change at init, fini and makeVDevice only (serialised by core); `active` and `gids` of a port are written by the
- * maintenance thread after an asynchronous event, under the maintenance lock, which connect and accept hold too.
+ * maintenance thread after an asynchronous event, under the maintenance lock, which connect and accept hold too; a lane may clear `active`.
  */
 #ifndef BRAID_VERBS_DEV_H
 #define BRAID_VERBS_DEV_H
@@ -37,8 +37,9 @@ struct braid_verbs_nic {
     struct braid_verbs_region **regions; /* the registration cache, by address */
     int regions_count, regions_room;
     size_t regions_widest;
-    bool relaxed; /* relaxed ordering is asked for and accepted */
-    int dmabuf;   /* 1 works, 0 does not */
+    bool relaxed;  /* relaxed ordering is asked for and accepted */
+    bool no_order; /* software, which stores the bytes of a packet in any order */
+    int dmabuf;    /* 1 works, 0 does not */
 };
 
 struct braid_verbs_port {
@@ -83,8 +84,11 @@ void braid_verbs_gid_wish(struct braid_gid_wish *wish);
 /* Reads entry `index` of a port's table: its type too, from sysfs where libibverbs is old. 0, -ENOENT for an empty entry. */
 int braid_verbs_read_gid(struct ibv_context *context, int port, int index, int link,
                          struct braid_verbs_gid *gid);
-/* Reads state, LID, MTU and GIDs of a port again. 0 or a negative errno. */
-int braid_verbs_port_read(struct braid_verbs_port *port);
+/*
+ * Marks a port as not active and says so, once, before anyone can act on it: whoever finds it out first, the maintenance thread by
+ * an event or a lane by its completions. `how`: what was seen. Any thread.
+ */
+void braid_verbs_port_lost(struct braid_verbs_port *port, const char *how);
 
 /* Whether the kernel lets a NIC use GPU memory by itself ("nvidia_peermem"); the name of what was found, or NULL. */
 const char *braid_verbs_peer_memory(void);

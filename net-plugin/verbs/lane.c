@@ -1,7 +1,8 @@
 /*
  * A lane: one queue pair. Control records go into the peer's ring by RDMA WRITE and are found there by polling memory, small ones
  * inline and without any completion on either side; chunks go into the peer's buffers by RDMA WRITE with immediate, which completes
- * a posted receive there. Work requests gather and leave with one doorbell; only the last of a batch is signaled.
+ * a posted receive there. Work requests gather and leave with one doorbell; only the last of a batch is signaled. Where the peer's
+ * NIC keeps no order inside a packet (software), records bring an immediate, too.
  * Every function is called by the holder of the lane's lock. Nothing here allocates, and nothing logs but a lane that fails.
  */
 #include "net-plugin/verbs/conn.h"
@@ -65,12 +66,15 @@ static int end_lane(struct verbs_lane *lane, int state)
 }
 
 /* Asked of the NIC itself, because the event of a port that goes down may come after the completions. */
-static bool port_is_down(const struct verbs_lane *lane)
+static bool port_is_down(struct verbs_lane *lane)
 {
     struct ibv_port_attr attr = {.state = IBV_PORT_ACTIVE};
 
-    return braid_ibv.query_port(lane->port->nic->context, (uint8_t)lane->port->port, &attr) != 0 ||
-           attr.state != IBV_PORT_ACTIVE;
+    if (braid_ibv.query_port(lane->port->nic->context, (uint8_t)lane->port->port, &attr) == 0 &&
+        attr.state == IBV_PORT_ACTIVE)
+        return false;
+    braid_verbs_port_lost(lane->port, "asked after a failed work request");
+    return true;
 }
 
 static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
@@ -204,9 +208,13 @@ static int take_credit(struct verbs_lane *lane, struct braid_verbs_credit credit
 
 static int read_credit(struct verbs_lane *lane)
 {
-    uint64_t word = __atomic_load_n((uint64_t *)(void *)&lane->memory->credit_in, __ATOMIC_ACQUIRE);
+    struct braid_verbs_credit_cell *cell = &lane->memory->credit_in;
+    uint64_t word = __atomic_load_n((uint64_t *)(void *)&cell->credit, __ATOMIC_ACQUIRE);
+    uint64_t inverted = __atomic_load_n((uint64_t *)(void *)&cell->inverted, __ATOMIC_ACQUIRE);
     struct braid_verbs_credit credit;
 
+    if (word != ~inverted)
+        return 0; /* none was written yet, or one is being written */
     memcpy(&credit, &word, sizeof(credit));
     return take_credit(lane, credit);
 }
@@ -221,8 +229,9 @@ static void give_credit(struct verbs_lane *lane)
         return;
     if (room(lane) == 0 || lane->batched == LANE_BATCH)
         return;
-    lane->memory->credit_out = credit;
-    add_write(lane, &lane->memory->credit_out, sizeof(credit), lane->mr->lkey,
+    lane->memory->credit_out = (struct braid_verbs_credit_cell){
+        credit, .inverted = {.ring = ~credit.ring, .recvs = ~credit.recvs}};
+    add_write(lane, &lane->memory->credit_out, sizeof(lane->memory->credit_out), lane->mr->lkey,
               lane->peer.credit_addr, lane->peer.rkey);
     lane->told = credit;
 }
@@ -310,8 +319,11 @@ static int poll_completions(struct verbs_lane *lane)
  */
 static int next_record(struct verbs_lane *lane, struct braid_ring_record *record)
 {
-    int got = braid_ring_peek(&lane->rx, record);
+    int got;
 
+    if (lane->by_imm && lane->control_imms == 0)
+        return 0;
+    got = braid_ring_peek(&lane->rx, record);
     if (got <= 0)
         return got;
     if (record->by_imm && lane->control_imms == 0)
@@ -348,7 +360,7 @@ int verbs_lane_control(struct braid_lane *base, const struct braid_rec *rec, con
 {
     struct verbs_lane *lane = of(base);
     uint32_t at, bytes;
-    bool by_imm = braid_ring_record_bytes(rec->body_bytes) > lane->packet_bytes;
+    bool by_imm = braid_ring_record_bytes(rec->body_bytes) > lane->polled_bytes;
     struct braid_verbs_credit credit = own_credit(lane);
     int err;
 
@@ -356,12 +368,15 @@ int verbs_lane_control(struct braid_lane *base, const struct braid_rec *rec, con
         return -EPIPE;
     if (lane->batched == LANE_BATCH && (err = post_batch(lane)) != 0)
         return err;
-    if (room(lane) == 0 || (by_imm && lane->imms_room == lane->imms_out))
+    if (room(lane) == 0)
         return -EAGAIN;
-    err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->packet_bytes, &at,
+    if (by_imm && lane->imms_room == lane->imms_out &&
+        (read_credit(lane) != 0 || lane->imms_room == lane->imms_out))
+        return -EAGAIN;
+    err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->polled_bytes, &at,
                          &bytes);
     if (err != 0 && read_credit(lane) == 0)
-        err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->packet_bytes,
+        err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->polled_bytes,
                              &at, &bytes);
     if (err != 0)
         return err;
@@ -567,6 +582,7 @@ struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
     lane->sends = braid_conn_is_sender(conn->core);
     lane->rail = rail;
     lane->port = conn->ports[rail];
+    lane->by_imm = lane->port->nic->no_order;
     for (int i = 0; i < LANE_RECVS; i++)
         lane->recvs[i] = (struct ibv_recv_wr){
             .wr_id = RECV_ID, .next = i + 1 < LANE_RECVS ? &lane->recvs[i + 1] : NULL};

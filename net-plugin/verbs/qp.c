@@ -155,6 +155,7 @@ int verbs_qp_connect(struct verbs_lane *lane, const struct braid_verbs_rail *pee
         err = to_rts(lane->qp);
     }
     lane->packet_bytes = 128u << attr.path_mtu;
+    lane->polled_bytes = lane->peer.flags & BRAID_VERBS_NO_ORDER ? 0 : lane->packet_bytes;
     if (err == 0)
         return 0;
     err = err > 0 ? err : -err;

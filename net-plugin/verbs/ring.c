@@ -24,7 +24,7 @@ static uint32_t advance(uint32_t *at, uint32_t bytes)
 }
 
 int braid_ring_put(struct braid_ring_tx *tx, const struct braid_rec *rec, const void *body,
-                   uint32_t chunks, struct braid_verbs_credit credit, uint32_t packet_bytes,
+                   uint32_t chunks, struct braid_verbs_credit credit, uint32_t polled_bytes,
                    uint32_t *at, uint32_t *bytes)
 {
     uint32_t total = braid_ring_record_bytes(rec->body_bytes), next = tx->at;
@@ -35,7 +35,7 @@ int braid_ring_put(struct braid_ring_tx *tx, const struct braid_rec *rec, const 
 
     if (tx->used - tx->consumed + cost > BRAID_VERBS_RING_BYTES)
         return -EAGAIN;
-    if (total > packet_bytes)
+    if (total > polled_bytes)
         head.bytes |= BRAID_VERBS_BY_IMM;
     memcpy(p, &head, sizeof(head));
     memcpy(p + sizeof(head), rec, sizeof(*rec));
@@ -58,7 +58,7 @@ bool braid_ring_record_is_sound(const struct braid_ring_record *record)
 int braid_ring_peek(const struct braid_ring_rx *rx, struct braid_ring_record *record)
 {
     const uint8_t *p = rx->memory + rx->at;
-    /* The NIC stores in ascending order within a packet: the length first, the tail last. */
+    /* Such a NIC stores in ascending order within a packet: the length first, the tail last. */
     uint32_t length = __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_ACQUIRE);
 
     if (length == 0)

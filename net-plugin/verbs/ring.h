@@ -41,10 +41,10 @@ static inline uint32_t braid_ring_record_bytes(uint32_t body_bytes)
 
 /*
  * Lays out a record in the image. Its offset and length in *at and *bytes; 0, or -EAGAIN when the peer has not yet consumed enough.
- * `chunks` and `credit` go into the head; by_imm is set for records larger than `packet_bytes`.
+ * `chunks` and `credit` go into the head; by_imm is set for records larger than `polled_bytes`.
  */
 int braid_ring_put(struct braid_ring_tx *tx, const struct braid_rec *rec, const void *body,
-                   uint32_t chunks, struct braid_verbs_credit credit, uint32_t packet_bytes,
+                   uint32_t chunks, struct braid_verbs_credit credit, uint32_t polled_bytes,
                    uint32_t *at, uint32_t *bytes);
 
 /*

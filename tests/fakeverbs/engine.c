@@ -241,6 +241,30 @@ static bool move(pid_t pid, struct iovec *pieces, int count, uint64_t address, u
                    (unsigned long)count, &remote, 1ul, 0ul) == (long)bytes;
 }
 
+/*
+ * As the kernel's memcpy may store a packet for Soft-RoCE: its end first, then the first word, the rest of the head last. The pause is where
+ * that thread lost its processor.
+ */
+static bool move_without_order(struct attempt *a, struct iovec *pieces, int count, uint64_t address)
+{
+    static const uint32_t cuts[][2] = {{24, UINT32_MAX}, {0, 8}, {8, 24}};
+    uint8_t *packet = malloc(a->bytes);
+    uint32_t at = 0;
+    bool done = packet != NULL;
+
+    for (int i = 0; done && i < count; at += (uint32_t)pieces[i++].iov_len)
+        memcpy(packet + at, pieces[i].iov_base, pieces[i].iov_len);
+    for (int i = 0; done && i < 3; i++) {
+        uint32_t from = cuts[i][0] < at ? cuts[i][0] : at, to = cuts[i][1] < at ? cuts[i][1] : at;
+        struct iovec piece = {packet + from, to - from};
+        if (i == 2)
+            usleep(random_next() % 64 == 0 ? 200 : 1);
+        done = from == to || move(a->remote->pid, &piece, 1, address + from, to - from, true);
+    }
+    free(packet);
+    return done;
+}
+
 static enum outcome fail(struct attempt *a, uint32_t status)
 {
     a->status = status;
@@ -331,6 +355,7 @@ static enum outcome execute_transfer(struct attempt *a, struct iovec *pieces, in
     const bool is_read = wr->opcode == IBV_WR_RDMA_READ;
     const bool needs_receive = is_send || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
     const uint32_t access = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+    const bool no_order = !is_read && a->fabric->devices[a->remote->device].flags & FV_NO_ORDER;
     uint64_t address = 0;
 
     if (needs_receive && a->remote->rq_head == a->remote->rq_tail)
@@ -348,7 +373,8 @@ static enum outcome execute_transfer(struct attempt *a, struct iovec *pieces, in
             return fail(a, IBV_WC_REM_ACCESS_ERR);
         address = region_address(a->fabric, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
     }
-    if (a->bytes && !move(a->remote->pid, pieces, count, address, a->bytes, !is_read))
+    if (a->bytes && !(no_order ? move_without_order(a, pieces, count, address)
+                               : move(a->remote->pid, pieces, count, address, a->bytes, !is_read)))
         return NO_ANSWER; /* the process is gone */
     if (needs_receive)
         consume_receive(a);

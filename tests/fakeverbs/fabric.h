@@ -52,6 +52,7 @@ struct fv_device_state {
 };
 #define FV_NO_DMABUF  1u
 #define FV_NO_RELAXED 2u
+#define FV_NO_ORDER   4u
 
 struct fv_cqe {
     uint64_t wr_id;

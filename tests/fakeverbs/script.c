@@ -134,6 +134,8 @@ static void device_key(struct fv_device_state *device, const char *key, const ch
         snprintf(device->subnet, sizeof(device->subnet), "%s", value);
     else if (strcmp(key, "path") == 0)
         snprintf(device->path, sizeof(device->path), "%s", value);
+    else if (strcmp(key, "without") == 0 && strcmp(value, "order") == 0)
+        device->flags |= FV_NO_ORDER;
     else if (strcmp(key, "without") == 0)
         device->flags |= FV_NO_RELAXED;
     else if (strcmp(key, "with") == 0)

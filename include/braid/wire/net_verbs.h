@@ -6,14 +6,14 @@
  * a tail word that is not zero; everything is a multiple of 8 bytes. A record starts at an offset below BRAID_VERBS_RING_BYTES and may run past
  * it into the slack; the next one then starts at 0. The receiver zeroes what it has consumed, so a head or tail that is not zero
  * is new. A record of more than one packet counts only when its immediate has come (BRAID_VERBS_IMM_CONTROL), because a
- * network with adaptive routing may place packets in any order.
+ * network with adaptive routing may place packets in any order; into memory behind BRAID_VERBS_NO_ORDER that holds for every record.
  */
 #ifndef BRAID_WIRE_NET_VERBS_H
 #define BRAID_WIRE_NET_VERBS_H
 
 #include "braid/wire/net_record.h"
 
-#define BRAID_VERBS_OFFER_VERSION 1
+#define BRAID_VERBS_OFFER_VERSION 2
 #define BRAID_VERBS_RAILS         8
 #define BRAID_VERBS_GIDS          5 /* offered a rail, best first */
 #define BRAID_VERBS_RING_BYTES    32768u
@@ -54,15 +54,21 @@ BRAID_WIRE_ASSERT(sizeof(struct braid_verbs_rail) == 140, "rail layout");
 /* One queue pair of the offering side and the memory that the peer writes through it. */
 struct braid_verbs_lane {
     uint64_t ring_addr;   /* BRAID_VERBS_RING_ALLOC bytes */
-    uint64_t credit_addr; /* one struct braid_verbs_credit */
+    uint64_t credit_addr; /* one struct braid_verbs_credit_cell */
     uint32_t rkey;        /* of both */
     uint32_t qpn;
     uint32_t ece_vendor, ece_options; /* 0: none */
     uint16_t rail;                    /* index in the offer */
     uint16_t recvs;                   /* receives posted for immediates */
-    uint32_t reserved;
+    uint32_t flags;                   /* BRAID_VERBS_NO_ORDER */
 };
 BRAID_WIRE_ASSERT(sizeof(struct braid_verbs_lane) == 40, "lane layout");
+
+/*
+ * The NIC of the offering side stores the bytes of a packet in any order, the end of a record before its head: software does (the kernel's
+ * memcpy for Soft-RoCE). A NIC on PCIe stores them in ascending order.
+ */
+#define BRAID_VERBS_NO_ORDER 1u
 
 /* The offer: this header, `rails` rails, `lanes` lanes. */
 struct braid_verbs_offer {
@@ -83,6 +89,12 @@ struct braid_verbs_credit {
     uint32_t recvs; /* receives posted for the peer's immediates */
 };
 BRAID_WIRE_ASSERT(sizeof(struct braid_verbs_credit) == 8, "credit layout");
+
+/* How it is sent alone: a reader that finds the two halves at odds has come between the stores and looks again later. */
+struct braid_verbs_credit_cell {
+    struct braid_verbs_credit credit, inverted; /* all bits */
+};
+BRAID_WIRE_ASSERT(sizeof(struct braid_verbs_credit_cell) == 16, "credit cell layout");
 
 struct braid_verbs_head {
     uint32_t
