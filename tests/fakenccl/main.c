@@ -254,7 +254,21 @@ struct tally {
     int right;
     int wrong;
     int skipped;
+    char names[512]; /* of the wrong ones */
 };
+
+static void count(struct tally *tally, int version, const struct scenario *s, int rc)
+{
+    size_t used = strlen(tally->names);
+
+    tally->right += rc == 0;
+    tally->skipped += rc == 77;
+    if (rc == 0 || rc == 77)
+        return;
+    tally->wrong++;
+    snprintf(tally->names + used, sizeof(tally->names) - used, "%sv%d %s", used > 0 ? ", " : "",
+             version, s->name);
+}
 
 static void play_version(const struct request *q, int version, struct tally *tally)
 {
@@ -272,9 +286,7 @@ static void play_version(const struct request *q, int version, struct tally *tal
             if (!all && !among(q->scenarios, s->name))
                 continue;
             rc = s->run(&o, s);
-            tally->right += rc == 0;
-            tally->skipped += rc == 77;
-            tally->wrong += rc != 0 && rc != 77;
+            count(tally, version, s, rc);
             printf("v%-2d %-18s %-7s %6.2f s\n", version, s->name,
                    words[rc == 0    ? 0
                          : rc == 77 ? 2
@@ -292,7 +304,7 @@ int main(int argc, char **argv)
         .first_version = FAKE_OLDEST,
         .last_version = FAKE_NEWEST,
         .newest = true};
-    struct tally tally = {0, 0, 0};
+    struct tally tally = {0};
     unsigned mask;
     int opt;
 
@@ -314,6 +326,8 @@ int main(int argc, char **argv)
         if (q.newest)
             break;
     }
+    if (tally.wrong)
+        printf("wrong: %s\n", tally.names);
     printf("%d right, %d wrong, %d skipped\n", tally.right, tally.wrong, tally.skipped);
     if (tally.wrong)
         return 1;

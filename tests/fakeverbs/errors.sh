@@ -19,14 +19,14 @@ play() {
         --env 0:FAKEVERBS_NODE=1 --env 1:FAKEVERBS_NODE=2 --env 0:FAKEVERBS_SCRIPT="$scratch/$zero" \
         --env 1:FAKEVERBS_SCRIPT="$scratch/$one" "$@" > "$scratch/log" 2>&1 || got=wrong
     if [ $got != "$want" ]; then
-        echo "$name: the traffic was $got"
+        echo "$name: the traffic was $got" | tee -a "$scratch/failures"
     elif [ -n "$pattern" ] && ! grep -qE "$pattern" "$scratch/log"; then
-        echo "$name: nobody said: $pattern"
+        echo "$name: nobody said: $pattern" | tee -a "$scratch/failures"
     else
         echo "$name: passed"
         return
     fi
-    grep -E "WARN|FAILED" "$scratch/log" | cut -c1-300 | head -n 12
+    { echo "$name failed:"; grep -E "WARN|FAILED" "$scratch/log" | cut -c1-300 | head -n 12; } | tee -a "$scratch/failures"
     failed=1
 }
 
@@ -116,4 +116,5 @@ play right broken roce ""
 name="a GID that cannot be read: the others serve"
 broken "fail ibv_query_gid_ex 4 EIO"
 play right broken roce "GID 1"
+[ $failed = 0 ] || { echo "-- what failed, once more:"; cat "$scratch/failures"; }
 exit $failed

@@ -20,10 +20,20 @@ if [ $# -gt 1 ]; then
 fi
 part=$1
 export BRAID_SOCKET_IFNAME=lo
-# Soft-RoCE takes a retry count of 7 as for ever.
-export BRAID_IB_RETRY_CNT=6 BRAID_IB_TIMEOUT=14
+# Soft-RoCE takes a retry count of 7 as for ever: on a busy host the guest stands still for longer than any count lasts, and a peer that
+# is gone shows on its TCP stream. Only the rail that dies is found by the count.
+export BRAID_IB_RETRY_CNT=7 BRAID_IB_TIMEOUT=14
 
+# On failure the reasons once more: the end of the output is what a reader of the test's log sees first.
 play() {
+    play_once "$@" 2>&1 | tee /tmp/play.log
+    [ "${PIPESTATUS[0]}" = 0 ] && return
+    echo "-- $part failed:"
+    grep -aE "WARN|FAILED|WRONG|aborted|Sanitizer" /tmp/play.log | cut -c1-400 | tail -n 12
+    return 1
+}
+
+play_once() {
     "$fakenccl" --plugin "$plugin" --ranks 2 --timeout 60 --log "${log:-warn}" \
         --env 0:BRAID_IB_HCA==rxe0a,rxe1a --env 1:BRAID_IB_HCA==rxe0b,rxe1b "$@"
 }
@@ -52,7 +62,8 @@ loss)
 rail)
     # The transfer must end with an error on both sides: fakenccl then fails, and both ranks say why.
     log=/tmp/rail.log
-    (log=info play --scenario ring --iterations 2000 --device 0 > /tmp/rail.log 2>&1; echo "status $?" >> /tmp/rail.log) &
+    export BRAID_IB_RETRY_CNT=6
+    (log=info play_once --scenario ring --iterations 2000 --device 0 > /tmp/rail.log 2>&1; echo "status $?" >> /tmp/rail.log) &
     for ((i = 0; i < 150; i++)); do grep -q "queue pair" /tmp/rail.log 2> /dev/null && break; sleep 0.2; done
     sleep 1
     rail_down 0
