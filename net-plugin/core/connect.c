@@ -524,10 +524,13 @@ static void on_poke(struct braid_watch *watch, uint32_t events)
 
 void braid_conn_want_streams(struct braid_conn *conn, unsigned count)
 {
-    if (atomic_load_explicit(&conn->streams_wanted, memory_order_relaxed) >= count || !conn->sender)
+    unsigned before = atomic_load_explicit(&conn->streams_wanted, memory_order_relaxed);
+
+    if (before == count || !conn->sender)
         return;
     atomic_store(&conn->streams_wanted, count);
-    braid_maint_poke(&conn->watch);
+    if (before < count)
+        braid_maint_poke(&conn->watch);
 }
 
 static void outgoing_cancel(struct outgoing *out)

@@ -144,6 +144,15 @@ static uint8_t chunk_shift(const struct braid_conn *conn, size_t bytes, unsigned
     return shift;
 }
 
+/* Lanes that take chunks; streams that are there but not wanted rest. */
+static unsigned lanes_in_use(const struct braid_conn *conn)
+{
+    unsigned count = atomic_load(&conn->lanes_count);
+
+    return conn->ops->flags & BRAID_T_STREAM ? MIN(count, atomic_load(&conn->streams_wanted) + 1)
+                                             : count;
+}
+
 BRAID_COLD static int too_large(struct braid_conn *conn, const struct braid_send *send,
                                 const struct braid_recv_word *word)
 {
@@ -198,7 +207,7 @@ static int give_start(struct braid_conn *conn, struct braid_lane *lane, struct b
         return -ENOBUFS;
     if (word.capacity < send->bytes)
         return too_large(conn, send, &word);
-    send->shift = chunk_shift(conn, send->bytes, atomic_load(&conn->lanes_count));
+    send->shift = chunk_shift(conn, send->bytes, lanes_in_use(conn));
     send->sub = word.sub;
     send->dst = (struct braid_remote){.addr = word.addr, .mr = word.mr, .flags = word.flags};
     send->chunks = (uint32_t)((send->bytes + ((size_t)1 << send->shift) - 1) >> send->shift);

@@ -291,7 +291,8 @@ void braid_lane_init(struct braid_lane *lane, struct braid_conn *conn,
 int braid_conn_add_lane(struct braid_conn *conn, struct braid_lane *lane);
 /*
  * Asks core for authenticated TCP streams 1 to `count` to the peer (connecting side, stream transports), besides stream 0; attach()
- * follows for each, on the maintenance thread. Any thread; cheap when they were asked for before.
+ * follows for each, on the maintenance thread. Streams above `count` that are there already stay, but messages are no longer cut for
+ * them. Any thread; cheap when nothing changes.
  */
 void braid_conn_want_streams(struct braid_conn *conn, unsigned count);
 /* Lanes that were added, up or not. */

@@ -26,6 +26,7 @@
 
 struct braid_io_thread {
     pthread_t thread;
+    int node; /* on whose processors it runs; -1: anywhere */
     int epoll, event;
     atomic_bool stopping;
     pthread_mutex_t run;
@@ -37,7 +38,7 @@ static struct {
     pthread_mutex_t lock; /* starting and stopping */
     struct braid_io_thread *threads[MAX_THREADS];
     atomic_uint count;
-    atomic_uint next;
+    unsigned next;
     bool open; /* between braid_io_open and braid_io_stop; under lock */
     _Atomic uint64_t next_id;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -155,7 +156,7 @@ static void *io_main(void *arg)
 
 /* -- the pool --------------------------------------------------------------------------------------------------------------------- */
 
-static struct braid_io_thread *thread_new(unsigned number)
+static struct braid_io_thread *thread_new(unsigned number, int node)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0};
     struct braid_io_thread *thread = calloc(1, sizeof(*thread));
@@ -169,10 +170,16 @@ static struct braid_io_thread *thread_new(unsigned number)
     thread->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (thread->epoll >= 0 && thread->event >= 0 &&
         epoll_ctl(thread->epoll, EPOLL_CTL_ADD, thread->event, &event) == 0 &&
-        braid_thread_start(&thread->thread, name, io_main, thread) == 0)
+        braid_thread_start(&thread->thread, name, io_main, thread) == 0) {
+        thread->node = braid_thread_bind(thread->thread, node) == 0 ? node : -1;
+        BRAID_INFO(BRAID_LOG_NET, "sockets: I/O thread %u started%s", number,
+                   thread->node >= 0 ? ", on the processors of its card's NUMA node" : "");
         return thread;
-    BRAID_WARN("cannot start an I/O thread: %s; the callers of isend, irecv and test move all data",
-               strerror(errno));
+    }
+    if (number == 0)
+        BRAID_WARN("cannot start an I/O thread: %s; the callers of isend, irecv and test move all "
+                   "data",
+                   strerror(errno));
     if (thread->epoll >= 0)
         close(thread->epoll);
     if (thread->event >= 0)
@@ -181,23 +188,31 @@ static struct braid_io_thread *thread_new(unsigned number)
     return NULL;
 }
 
-static struct braid_io_thread *choose_thread(void)
+/*
+ * A thread for a lane: a new one as long as the pool may grow, then whichever has its turn among those near the lane's network card, or
+ * among all.
+ */
+static struct braid_io_thread *choose_thread(int node)
 {
-    unsigned count = atomic_load_explicit(&pool.count, memory_order_acquire);
+    unsigned count, turn;
+    struct braid_io_thread *thread = NULL;
 
-    if (count == 0) {
-        pthread_mutex_lock(&pool.lock);
-        count = atomic_load(&pool.count);
-        if (!pool.open) {
-            pthread_mutex_unlock(&pool.lock);
-            return NULL;
-        }
-        while (count < MIN(MAX(braid_socket_plan.threads, 1u), MAX_THREADS) &&
-               (pool.threads[count] = thread_new(count)) != NULL)
-            atomic_store_explicit(&pool.count, ++count, memory_order_release);
-        pthread_mutex_unlock(&pool.lock);
+    pthread_mutex_lock(&pool.lock);
+    count = atomic_load(&pool.count);
+    if (pool.open && count < MIN(MAX(braid_socket_plan.threads, 1u), MAX_THREADS) &&
+        (pool.threads[count] = thread_new(count, node)) != NULL) {
+        thread = pool.threads[count];
+        atomic_store_explicit(&pool.count, count + 1, memory_order_release);
+    } else if (pool.open && count > 0) {
+        turn = pool.next++;
+        for (unsigned i = 0; i < count && thread == NULL; i++)
+            if (pool.threads[(turn + i) % count]->node == node)
+                thread = pool.threads[(turn + i) % count];
+        if (thread == NULL)
+            thread = pool.threads[turn % count];
     }
-    return count > 0 ? pool.threads[atomic_fetch_add(&pool.next, 1) % count] : NULL;
+    pthread_mutex_unlock(&pool.lock);
+    return thread;
 }
 
 void braid_io_arm(struct braid_socket_lane *lane)
@@ -211,7 +226,7 @@ void braid_io_arm(struct braid_socket_lane *lane)
         return;
     thread = lane->io_thread; /* ours alone from here on, until the event */
     if (thread == NULL) {
-        thread = choose_thread();
+        thread = choose_thread(lane->numa_node);
         if (thread == NULL) {
             atomic_store(&lane->io_armed, false);
             return;

@@ -31,6 +31,39 @@ static struct braid_socket_lane *lane_of(struct braid_lane *base)
     return (struct braid_socket_lane *)base;
 }
 
+/* What the kernel has of this lane and the peer has not acknowledged. */
+static uint64_t queued_bytes(const struct braid_socket_lane *lane)
+{
+    int queued = 0;
+
+    return ioctl(lane->fd, SIOCOUTQ, &queued) == 0 ? (uint64_t)queued : 0;
+}
+
+/* For the trials: the chunk begins. What counts in the end is what the peer acknowledged meanwhile, not what fits into buffers. */
+static void begin_probe(struct braid_socket_lane *lane)
+{
+    lane->probed = lane->probe != NULL && !braid_probe_is_settled(lane->probe) &&
+                   braid_probe_begin(lane->probe, braid_now_ns());
+    if (lane->probed)
+        lane->probed_queue = queued_bytes(lane);
+}
+
+/* The chunk has left, or was given up. */
+static void end_probe(struct braid_socket_lane *lane, bool sent)
+{
+    unsigned streams;
+    uint64_t before, after;
+
+    if (!lane->probed)
+        return;
+    lane->probed = false;
+    streams = MIN(braid_probe_choice(lane->probe).streams, braid_socket_streams(lane->base.conn));
+    before = lane->probed_queue + (sent ? lane->put.bytes : 0);
+    after = sent ? queued_bytes(lane) : before;
+    braid_probe_end(lane->probe, braid_now_ns(), 0, before - MIN(before, after),
+                    braid_conn_lanes(lane->base.conn) > streams);
+}
+
 struct braid_socket_lane *braid_socket_lane_new(struct braid_conn *conn, int fd, unsigned index,
                                                 unsigned rail)
 {
@@ -52,6 +85,7 @@ void braid_socket_lane_free(struct braid_socket_lane *lane)
 
     if (lane->stage != NULL)
         braid_stage_drain(lane->stage);
+    end_probe(lane, false);
     if (lane->fd >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP && !lane->put_active &&
         lane->tx_have + sizeof(bye) <= sizeof(lane->tx)) {
         memcpy(lane->tx + lane->tx_have, &bye, sizeof(bye));
@@ -70,10 +104,18 @@ static int lane_failed(struct braid_socket_lane *lane, int error, const char *wh
     return error;
 }
 
-/* With streams for bulk, stream 0 keeps free for control: it takes only what is too little to wake a thread for. */
+/*
+ * With streams for bulk, stream 0 keeps free for control: it takes only what is too little to wake a thread for. Streams that do not pay
+ * rest.
+ */
 static bool takes_bulk(const struct braid_socket_lane *lane)
 {
-    return lane->base.index > 0 || braid_conn_lanes(lane->base.conn) == 1 ||
+    unsigned streams =
+        lane->probe != NULL ? braid_probe_choice(lane->probe).streams : BRAID_LANES_MAX;
+
+    if (lane->base.index > 0)
+        return lane->base.index <= streams;
+    return streams == 0 || braid_conn_lanes(lane->base.conn) == 1 ||
            braid_conn_put_bytes(lane->base.conn) <= braid_socket_plan.thread_bytes;
 }
 
@@ -99,14 +141,11 @@ bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
 static void measure(struct braid_socket_lane *lane)
 {
     uint64_t given = atomic_load_explicit(&lane->base.put_bytes, memory_order_relaxed), now, rate,
-             old, acked;
-    int queued = 0;
+             old, acked, queued = queued_bytes(lane);
 
-    if (ioctl(lane->fd, SIOCOUTQ, &queued) != 0)
-        return;
-    atomic_store_explicit(&lane->base.queued_bytes, (uint64_t)queued, memory_order_relaxed);
+    atomic_store_explicit(&lane->base.queued_bytes, queued, memory_order_relaxed);
     now = braid_now_ns();
-    acked = given - MIN(given, (uint64_t)queued);
+    acked = given - MIN(given, queued);
     if (queued > 0 && lane->sampled_ns != 0) {
         lane->stretch_ns += now - lane->sampled_ns;
         lane->stretch_bytes += acked - lane->sampled_bytes;
@@ -145,6 +184,7 @@ static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
         braid_stage_sent(lane->stage, bytes);
     if (lane->put_active && lane->put_sent == lane->put.bytes && lane->tx_have == 0) {
         lane->put_active = false;
+        end_probe(lane, true);
         braid_conn_put_done(&lane->base, &lane->put, 0);
     }
 }
@@ -271,6 +311,7 @@ static bool fetch_put(struct braid_socket_lane *lane)
     append(lane, &rec, NULL, 0);
     lane->put_active = true;
     lane->put_sent = 0;
+    begin_probe(lane);
     lane->put_staged = lane->put.src_mr != NULL && lane->put.src_mr->type == BRAID_PTR_CUDA;
     if (lane->put_staged) {
         lane->stage = braid_socket_stage(lane->base.conn, lane->base.index);
@@ -528,10 +569,10 @@ static bool is_for_threads(const struct braid_socket_lane *lane)
 {
     size_t waiting = 0;
 
-    if (braid_socket_plan.threads == 0)
-        return false;
     if (lane->base.index > 0)
-        return true;
+        return braid_socket_plan.threads > 0;
+    if (!braid_socket_plan.threads_help)
+        return false;
     if (lane->landing_active)
         waiting = lane->landing.bytes - lane->landed;
     else if (lane->put_active)
@@ -545,7 +586,9 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
     int moved;
 
     if (is_for_threads(lane)) {
-        if (!atomic_load_explicit(&lane->io_watched, memory_order_relaxed))
+        /* A lane that rested when its message came may be wanted for it now. */
+        if (!atomic_load_explicit(&lane->io_watched, memory_order_relaxed) ||
+            (!lane->blocked && braid_socket_lane_wants_puts(lane)))
             braid_io_arm(lane);
         return 0;
     }
@@ -566,6 +609,7 @@ int braid_socket_fence(struct braid_lane *base)
         braid_stage_drain(lane->stage);
     if (lane->put_active) {
         lane->put_active = false;
+        end_probe(lane, false);
         braid_conn_put_done(base, &lane->put, -ECANCELED);
     }
     return 0;

@@ -12,6 +12,7 @@
 #define BRAID_SOCKET_LANE_H
 
 #include "net-plugin/core/transport.h"
+#include "net-plugin/socket/probe.h"
 #include "net-plugin/socket/stage.h"
 
 #define BRAID_SOCKET_TX_BYTES (64 * 1024)
@@ -35,6 +36,10 @@ struct braid_socket_lane {
     bool peer_gone; /* sending has failed; reading will tell how the lane ends */
     struct braid_put put;
     size_t put_sent;
+    struct braid_probe *probe; /* sender, whose streams are tried; else NULL and all take part */
+    bool probed;               /* the put is counted there */
+    uint64_t probed_queue;     /* what the kernel had when it began */
+    int numa_node;             /* of its network card; -1: unknown */
 
     size_t rx_have, rx_used;
     bool landing_active;
@@ -64,9 +69,11 @@ struct braid_socket_plan {
     size_t thread_bytes; /* more than this is left to I/O threads */
     unsigned
         lanes_max; /* no streams for bulk are added above it: half of the descriptors that the process may have */
-    unsigned threads; /* of the pool; 0: NCCL's threads move everything */
+    unsigned threads;  /* of the pool; 0: NCCL's threads move everything */
+    bool threads_help; /* also with bulk on stream 0: there are processors for them */
     unsigned
-        streams; /* for bulk, besides stream 0, which then has only small messages and control; 0: it has all */
+        guess; /* streams for bulk to begin with, besides stream 0, which then has only small messages and control; 0: it has all */
+    unsigned streams; /* the most that trials may come to */
 };
 extern struct braid_socket_plan braid_socket_plan;
 /* Lanes that exist in this process. */
@@ -89,6 +96,8 @@ int braid_socket_fence(struct braid_lane *lane);
 
 /* Whether chunks wait that this lane would take. A hint, any thread. */
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane);
+/* Streams for bulk that both ends of the connection are ready to have. socket.c */
+unsigned braid_socket_streams(const struct braid_conn *conn);
 /* The staging of lane `index`; NULL when the connection has no GPU memory registered. socket.c */
 struct braid_stage *braid_socket_stage(const struct braid_conn *conn, unsigned index);
 

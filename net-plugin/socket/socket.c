@@ -19,10 +19,12 @@
 #include "net-plugin/core/net.h"
 #include "net-plugin/socket/io.h"
 #include "net-plugin/socket/lane.h"
+#include "net-plugin/socket/probe.h"
 #include "net-plugin/socket/rails.h"
 
 #define UNSENT_BYTES    (256 * 1024)
 #define MAX_DESCRIPTORS 65536
+#define MAX_TRIED       8 /* streams of a connection */
 
 struct braid_socket_plan braid_socket_plan;
 
@@ -32,6 +34,8 @@ struct socket_device {
     int netifs[BRAID_SOCKET_RAILS];
     int count;
     int speed_Mbps;
+    int numa_node; /* -1: unknown, or they differ */
+    struct braid_probe probe;
 };
 
 static struct socket_device devices[BRAID_NETIF_MAX];
@@ -61,31 +65,60 @@ static unsigned processors(void)
     return 1;
 }
 
-/* Callers that spin and threads that copy need a processor each; where there are few, callers alone are faster. */
-static void make_plan(void)
+/*
+ * Callers that spin and threads that copy need a processor each; where there are few, callers alone are faster. That is where trials
+ * begin (probe.h), unless a setting says how many streams there are.
+ */
+void braid_socket_make_plan(char *text, size_t text_bytes)
 {
     unsigned cpus = processors();
-    int64_t threads = braid_param_int(BRAID_P_SOCKET_THREADS);
-    int64_t streams = braid_param_int(BRAID_P_SOCKET_STREAMS);
+    unsigned threads = cpus >= 16 ? 6 : cpus >= 12 ? 4 : cpus >= 6 ? 2 : 0;
+    unsigned guess = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;
+    int64_t threads_set = braid_param_int(BRAID_P_SOCKET_THREADS);
+    int64_t streams_set = braid_param_int(BRAID_P_SOCKET_STREAMS);
+    bool rails = braid_param_bool(BRAID_P_SOCKET_RAILS);
     struct rlimit files;
 
-    if (threads < 0)
-        threads = cpus >= 16 ? 6 : cpus >= 12 ? 4 : cpus >= 6 ? 2 : 0;
-    if (threads == 0 && braid_param_bool(BRAID_P_SOCKET_RAILS))
-        threads = 1; /* rails have streams of their own, which only threads move */
-    if (streams < 0)
-        streams = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;
+    if (threads_set >= 0)
+        threads = (unsigned)threads_set;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > MAX_DESCRIPTORS)
         files.rlim_cur = MAX_DESCRIPTORS;
     braid_socket_plan = (struct braid_socket_plan){
         .lanes_max = (unsigned)files.rlim_cur / 2,
-        .threads = (unsigned)threads,
-        .streams = threads > 0 ? (unsigned)streams : 0,
+        .threads = threads == 0 && (rails || threads_set < 0) ? 1 : threads,
+        .threads_help = threads > 0 || rails,
         .thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES),
     };
-    BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET,
-               "sockets: %u I/O threads, %u streams a connection for bulk, %u processors",
-               braid_socket_plan.threads, braid_socket_plan.streams, cpus);
+    if (braid_socket_plan.threads > 0) { /* only they move streams for bulk */
+        braid_socket_plan.guess = streams_set >= 0 ? (unsigned)streams_set : guess;
+        /* Rails have streams of their own, and each stream has pinned memory where GPU memory is staged. */
+        braid_socket_plan.streams =
+            streams_set >= 0 || rails || braid_param_bool(BRAID_P_SOCKET_CUDA)
+                ? braid_socket_plan.guess
+                : MAX_TRIED;
+    }
+    snprintf(text, text_bytes,
+             "at most %u I/O threads; streams of a connection for bulk: %u%s; %u processors, at "
+             "most %u streams a process",
+             braid_socket_plan.threads, braid_socket_plan.guess,
+             braid_socket_plan.streams == braid_socket_plan.guess
+                 ? ", fixed"
+                 : " to begin with, 1 to 8 by measurement when bulk comes",
+             cpus, braid_socket_plan.lanes_max);
+}
+
+static void start_probe(struct socket_device *device)
+{
+    bool tried = braid_socket_plan.streams != braid_socket_plan.guess;
+    struct braid_probe_plan plan = {
+        .device = device->name,
+        .guess = {.streams = (uint8_t)braid_socket_plan.guess},
+        .streams_min =
+            (uint8_t)(tried ? MIN(braid_socket_plan.guess, 1u) : braid_socket_plan.guess),
+        .streams_max = (uint8_t)braid_socket_plan.streams,
+    };
+
+    braid_probe_init(&device->probe, &plan);
 }
 
 static void add_rail(struct socket_device *device, const struct braid_netif *netif, int index)
@@ -93,6 +126,8 @@ static void add_rail(struct socket_device *device, const struct braid_netif *net
     size_t at = strlen(device->name);
 
     snprintf(device->name + at, sizeof(device->name) - at, "%s%s", at > 0 ? "+" : "", netif->name);
+    device->numa_node =
+        device->count == 0 || device->numa_node == netif->numa_node ? netif->numa_node : -1;
     device->netifs[device->count++] = index;
     device->speed_Mbps += netif->speed_Mbps;
 }
@@ -100,11 +135,12 @@ static void add_rail(struct socket_device *device, const struct braid_netif *net
 static int socket_init(void)
 {
     bool joined = braid_param_bool(BRAID_P_SOCKET_RAILS);
-    char why[160];
+    char why[160], plan[200];
     int count;
     const struct braid_netif *netifs = braid_netifs(&count);
 
-    make_plan();
+    braid_socket_make_plan(plan, sizeof(plan));
+    BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "sockets: %s", plan);
     braid_io_open();
     memset(devices, 0, sizeof(devices));
     devices_count = 0;
@@ -124,6 +160,8 @@ static int socket_init(void)
                    joined ? 0 : i, netifs[i].name,
                    braid_addr_text(&netifs[i].addrs[0], text, sizeof(text)), netifs[i].speed_Mbps);
     }
+    for (int i = 0; i < devices_count; i++)
+        start_probe(&devices[i]);
     return 0;
 }
 
@@ -229,6 +267,9 @@ static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
         close(fd);
         return -ENOMEM;
     }
+    lane->probe =
+        braid_conn_is_sender(conn) && sc->routes_count <= 1 ? &devices[sc->dev].probe : NULL;
+    lane->numa_node = devices[sc->dev].numa_node;
     lane->measured = sc->routes_count > 1 && index > 0;
     if (lane->measured) /* what waits in the kernel cannot go another way any more */
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_BYTES}, sizeof(int));
@@ -273,6 +314,13 @@ static void socket_describe(struct braid_conn *conn, char *buf, size_t buf_bytes
 }
 
 /* -- memory ------------------------------------------------------------------------------------------------------------------------ */
+
+unsigned braid_socket_streams(const struct braid_conn *conn)
+{
+    const struct socket_conn *sc = braid_conn_tp(conn);
+
+    return sc->streams;
+}
 
 struct braid_stage *braid_socket_stage(const struct braid_conn *conn, unsigned index)
 {
@@ -321,19 +369,26 @@ static void socket_mr_dereg(struct braid_mr *mr)
 /* Bulk waits: the streams for it are made when it comes for the first time, and their threads woken. */
 static void socket_kick(struct braid_lane *base)
 {
+    struct braid_socket_lane *first = (struct braid_socket_lane *)base;
     struct braid_conn *conn = base->conn;
     struct socket_conn *sc = braid_conn_tp(conn);
-    unsigned count = braid_conn_lanes(conn);
+    unsigned count = braid_conn_lanes(conn), streams = sc->streams;
 
     if (braid_socket_plan.threads == 0 ||
         braid_conn_put_bytes(conn) <= braid_socket_plan.thread_bytes)
         return;
-    if (atomic_load_explicit(&braid_socket_lanes, memory_order_relaxed) + sc->streams <=
-        braid_socket_plan.lanes_max)
-        braid_conn_want_streams(conn, sc->streams);
-    if (count == 1)
-        braid_io_arm((struct braid_socket_lane *)base);
-    for (unsigned i = 1; i < count; i++)
+    if (first->probe != NULL)
+        streams = MIN(streams, braid_probe_choice(first->probe).streams);
+    if (streams < count ||
+        atomic_load_explicit(&braid_socket_lanes, memory_order_relaxed) + streams + 1 - count <=
+            braid_socket_plan.lanes_max)
+        braid_conn_want_streams(conn, streams);
+    if (count == 1 || streams == 0) {
+        if (braid_socket_plan.threads_help)
+            braid_io_arm(first);
+        return;
+    }
+    for (unsigned i = 1; i < count && i <= streams; i++)
         braid_io_arm((struct braid_socket_lane *)braid_conn_lane(conn, i));
 }
 

@@ -1,9 +1,12 @@
-/* The socket transport's table: the only name of this room that others use (core/transports.c). */
+/* What others see of this room: the transport's table (core/transports.c) and what it would do here (braid-info). */
 #ifndef BRAID_SOCKET_SOCKET_H
 #define BRAID_SOCKET_SOCKET_H
 
 #include "net-plugin/core/transport.h"
 
 extern const struct braid_transport braid_socket_transport;
+
+/* Divides the work by settings and processors, and says how in one line. At init. */
+void braid_socket_make_plan(char *text, size_t text_bytes);
 
 #endif

@@ -126,6 +126,8 @@ static const struct play group_zero = {
 static const struct play zero = {.talks = fake_talks_ring,
                                  .traffic = {.bytes = 0, .steps = 500, .depth = 8, .group = 1}};
 static const struct play sizes = {.talks = fake_talks_pair, .sweep = true};
+static const struct play bulk = {
+    .talks = fake_talks_pair, .traffic = {.bytes = 4 << 20, .steps = 16, .depth = 8, .group = 1}};
 static const struct play outstanding = {
     .talks = fake_talks_ring,
     .traffic = {.bytes = 4096, .steps = 400, .depth = 32, .group = 1, .vary = true}};
@@ -172,6 +174,7 @@ static const struct scenario list[] = {
     {"group-zero", "grouped receives of zero bytes", traffic_run, &group_zero, false},
     {"zero", "messages of zero bytes", traffic_run, &zero, false},
     {"sizes", "around every power of two up to --max-bytes", traffic_run, &sizes, false},
+    {"bulk", "messages of 4 MiB, 8 under way", traffic_run, &bulk, true},
     {"outstanding", "32 receives posted on a connection", traffic_run, &outstanding, false},
     {"outstanding-group", "32 grouped receives posted on a connection", traffic_run,
      &outstanding_group, false},

@@ -7,6 +7,8 @@
 #   rails         two cables of 400 Mbit/s, one device over both: each carries its part
 #   blackhole     a second cable; the first, which both sides name first, swallows everything: they meet over the second
 #   rails_cut     as rails, unequal, and one cable is cut in the middle of a transfer: both sides report within their own bound
+#   flows         every TCP stream gets 400 Mbit/s and no more: measurement must come to several streams
+#   link          the cable gets 400 Mbit/s: measurement must stay with few
 #   unplugged     the cable is cut in the middle of a transfer: both sides report within their own bound
 set -u
 play=$1 plugin=$2 case=$3
@@ -72,7 +74,34 @@ rails_cut() {
   shape bn1 200mbit
   BRAID_SOCKET_RAILS=1 BRAID_PEER_TIMEOUT_S=3 traffic hook --hook "ip -n $a link set bn1 down"
 }
+# Bulk, N times 64 MiB each way, and what was decided about its streams.
+decisions() { # N
+  traffic bulk --max-bytes 4M --iterations "$1" --log info >"$log" 2>&1
+  rc=$?
+  grep "by measurement:\|right" "$log" | sed 's/.*braid: //'
+  [ $rc = 0 ]
+}
+flows() { # a class for each source port that the connecting side may get
+  ip netns exec "$a" sh -c 'echo 32768 32799 >/proc/sys/net/ipv4/ip_local_port_range' || skip "the range of ports cannot be set"
+  tc -n "$a" qdisc add dev bn0 root handle 1: htb 2>/dev/null || skip "this kernel has no htb queue"
+  for ((port = 0; port < 32; port++)); do
+    tc -n "$a" class add dev bn0 parent 1: classid 1:$((port + 1)) htb rate 400mbit burst 256k quantum 200000 &&
+      tc -n "$a" filter add dev bn0 parent 1: protocol ip prio 1 u32 match ip sport $port 0x1f flowid 1:$((port + 1)) 2>/dev/null ||
+      skip "this kernel does not sort packets by port"
+  done
+  for try in 1 2 3; do # each process measures again, and this machine may be busy
+    decisions 6 || return 1
+    grep -Eq ': [2-8] streams for bulk, by measurement:' "$log" && return 0
+  done
+  return 1
+}
+link() {
+  shape bn0 400mbit
+  decisions 4 && grep -q 'by measurement:' "$log" && ! grep -Eq ': [4-8] streams for bulk, by measurement:' "$log"
+}
 case $case in
+  flows) flows ;;
+  link) link ;;
   rails) rails ;;
   rails_cut) rails_cut ;;
   blackhole) blackhole ;;

@@ -8,6 +8,7 @@
 
 #include "common/netif.h"
 #include "common/param.h"
+#include "net-plugin/socket/socket.h"
 #include "tools/braid-info/info.h"
 
 static void print_chosen(struct braid_netif *netif)
@@ -65,6 +66,7 @@ static int run(int argc, char **argv)
     struct braid_netif_verdict *verdicts = calloc(BRAID_NETIF_SEEN, sizeof(*verdicts));
     struct braid_netif *out = calloc(BRAID_NETIF_MAX, sizeof(*out));
     int rc = INFO_FAILED, count;
+    char plan[200];
 
     if (found != NULL && verdicts != NULL && out != NULL) {
         count = braid_netif_scan(found, BRAID_NETIF_FOUND);
@@ -76,6 +78,9 @@ static int run(int argc, char **argv)
     free(out);
     free(verdicts);
     free(found);
+    braid_socket_make_plan(plan, sizeof(plan));
+    printf("Sockets: %s\n", plan);
+    printf("  What is measured is one INFO line of the job for each decision (NCCL_DEBUG=INFO).\n");
     braid_info_net_rdma();
     return rc;
 }
