@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -42,7 +43,7 @@ static uint64_t queued_bytes(const struct braid_socket_lane *lane)
 /* For the trials: the chunk begins. What counts in the end is what the peer acknowledged meanwhile, not what fits into buffers. */
 static void begin_probe(struct braid_socket_lane *lane)
 {
-    lane->probed = lane->probe != NULL && !braid_probe_is_settled(lane->probe) &&
+    lane->probed = !lane->rails && !braid_probe_is_settled(lane->probe) &&
                    braid_probe_begin(lane->probe, braid_now_ns());
     if (lane->probed)
         lane->probed_queue = queued_bytes(lane);
@@ -60,7 +61,7 @@ static void end_probe(struct braid_socket_lane *lane, bool sent)
     streams = MIN(braid_probe_choice(lane->probe).streams, braid_socket_streams(lane->base.conn));
     before = lane->probed_queue + (sent ? lane->put.bytes : 0);
     after = sent ? queued_bytes(lane) : before;
-    braid_probe_end(lane->probe, braid_now_ns(), 0, before - MIN(before, after),
+    braid_probe_end(lane->probe, braid_now_ns(), before - MIN(before, after),
                     braid_conn_lanes(lane->base.conn) > streams);
 }
 
@@ -82,11 +83,14 @@ struct braid_socket_lane *braid_socket_lane_new(struct braid_conn *conn, int fd,
 void braid_socket_lane_free(struct braid_socket_lane *lane)
 {
     struct braid_rec bye = {.type = BRAID_REC_BYE, .lane = lane->base.index, .seq = 0};
+    bool whole;
 
     if (lane->stage != NULL)
         braid_stage_drain(lane->stage);
     end_probe(lane, false);
-    if (lane->fd >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP && !lane->put_active &&
+    whole = !lane->put_active && !braid_zerocopy_is_busy(&lane->zerocopy);
+    braid_zerocopy_abort(lane);
+    if (lane->fd >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP && whole &&
         lane->tx_have + sizeof(bye) <= sizeof(lane->tx)) {
         memcpy(lane->tx + lane->tx_have, &bye, sizeof(bye));
         lane->tx_have += sizeof(bye);
@@ -110,8 +114,7 @@ static int lane_failed(struct braid_socket_lane *lane, int error, const char *wh
  */
 static bool takes_bulk(const struct braid_socket_lane *lane)
 {
-    unsigned streams =
-        lane->probe != NULL ? braid_probe_choice(lane->probe).streams : BRAID_LANES_MAX;
+    unsigned streams = lane->rails ? BRAID_LANES_MAX : braid_probe_choice(lane->probe).streams;
 
     if (lane->base.index > 0)
         return lane->base.index <= streams;
@@ -128,6 +131,7 @@ bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane)
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
 {
     return lane->put_active || lane->landing_active || lane->tx_sent != lane->tx_have ||
+           braid_zerocopy_is_busy(&lane->zerocopy) ||
            (lane->stage != NULL && braid_stage_is_busy(lane->stage)) ||
            braid_socket_lane_wants_puts(lane);
 }
@@ -185,7 +189,10 @@ static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
     if (lane->put_active && lane->put_sent == lane->put.bytes && lane->tx_have == 0) {
         lane->put_active = false;
         end_probe(lane, true);
-        braid_conn_put_done(&lane->base, &lane->put, 0);
+        if (lane->put_zerocopy)
+            braid_zerocopy_sent(lane);
+        else
+            braid_conn_put_done(&lane->base, &lane->put, 0);
     }
 }
 
@@ -205,13 +212,15 @@ static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
 {
     struct iovec iov[2];
     struct msghdr msg = {.msg_iov = iov};
+    bool zerocopy = lane->put_active && lane->put_zerocopy, header = lane->tx_sent != lane->tx_have;
+    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (zerocopy && header ? MSG_MORE : 0);
     ssize_t sent;
     int err;
 
-    if (lane->tx_sent != lane->tx_have)
+    if (header)
         iov[msg.msg_iovlen++] =
             (struct iovec){lane->tx + lane->tx_sent, lane->tx_have - lane->tx_sent};
-    if (lane->put_active) {
+    if (lane->put_active && !(zerocopy && header)) { /* tx is used again at once: it is copied */
         err = payload(lane, most, &iov[msg.msg_iovlen]);
         if (err != 0)
             return lane_failed(lane, err, "copy from the GPU");
@@ -221,9 +230,9 @@ static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
     if (msg.msg_iovlen == 0)
         return 0; /* the GPU is not ready */
     do {
-        sent = lane->put_active
-                   ? sendmsg(lane->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT)
-                   : send(lane->fd, iov[0].iov_base, iov[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = !lane->put_active     ? send(lane->fd, iov[0].iov_base, iov[0].iov_len, flags)
+               : zerocopy && !header ? braid_zerocopy_send(lane, &msg, flags)
+                                     : sendmsg(lane->fd, &msg, flags);
     } while (sent < 0 && errno == EINTR);
     lane->blocked = sent < 0 && errno == EAGAIN;
     if (lane->blocked)
@@ -297,7 +306,7 @@ static bool fetch_put(struct braid_socket_lane *lane)
     if (!braid_conn_has_puts(lane->base.conn) || !takes_bulk(lane) ||
         lane->tx_have + sizeof(rec) > sizeof(lane->tx))
         return false;
-    if (lane->measured)
+    if (lane->rails && lane->base.index > 0)
         measure(lane);
     err = braid_conn_next_put(&lane->base, &lane->put);
     atomic_store_explicit(&lane->declined, err == -EBUSY, memory_order_relaxed);
@@ -317,6 +326,7 @@ static bool fetch_put(struct braid_socket_lane *lane)
         lane->stage = braid_socket_stage(lane->base.conn, lane->base.index);
         braid_stage_begin_put(lane->stage);
     }
+    lane->put_zerocopy = !lane->put_staged && braid_zerocopy_begin(lane, &lane->put);
     return true;
 }
 
@@ -543,13 +553,11 @@ static int progress_stage(struct braid_socket_lane *lane)
     return err == 0 ? 1 : lane_failed(lane, err, "a record that breaks the protocol");
 }
 
-int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
+static int move(struct braid_socket_lane *lane, size_t budget)
 {
     ssize_t sent, got;
-    int staged;
+    int staged, told = braid_zerocopy_reap(lane);
 
-    if (!is_usable(lane))
-        return 0;
     staged = progress_stage(lane);
     if (staged < 0)
         return staged;
@@ -561,7 +569,31 @@ int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
         return (int)got;
     if (lane->put_active && lane->put_staged && !lane->blocked)
         staged = 1; /* the GPU's copies end without an event */
-    return sent > 0 || got > 0 || staged > 0;
+    return sent > 0 || got > 0 || staged > 0 || told > 0;
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * BRAID_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
+{
+    bool timed = lane->probe != NULL && braid_probe_compares_cpu(lane->probe) &&
+                 (lane->probed || braid_zerocopy_is_busy(&lane->zerocopy));
+    uint64_t from = timed ? thread_cpu_ns() : 0;
+    int moved;
+
+    if (!is_usable(lane))
+        return 0;
+    moved = move(lane, budget);
+    if (timed)
+        atomic_fetch_add_explicit(&lane->probe->cpu_ns, thread_cpu_ns() - from,
+                                  memory_order_relaxed);
+    return moved;
 }
 
 /* Whether what is under way on this lane is an I/O thread's work. */
@@ -607,10 +639,12 @@ int braid_socket_fence(struct braid_lane *base)
     lane->landing_active = false;
     if (lane->stage != NULL)
         braid_stage_drain(lane->stage);
+    braid_zerocopy_abort(lane);
     if (lane->put_active) {
         lane->put_active = false;
         end_probe(lane, false);
-        braid_conn_put_done(base, &lane->put, -ECANCELED);
+        if (!lane->put_zerocopy)
+            braid_conn_put_done(base, &lane->put, -ECANCELED);
     }
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "net-plugin/core/transport.h"
 #include "net-plugin/socket/probe.h"
 #include "net-plugin/socket/stage.h"
+#include "net-plugin/socket/zerocopy.h"
 
 #define BRAID_SOCKET_TX_BYTES (64 * 1024)
 #define BRAID_SOCKET_RX_BYTES (64 * 1024)
@@ -32,11 +33,12 @@ struct braid_socket_lane {
     uint64_t rated_ns;                  /* when rate_Bps was set */
     uint64_t stretch_ns, stretch_bytes; /* sums of busy stretches so far */
     atomic_bool declined;               /* too slow for what waits now */
-    bool measured;                      /* there are other rails: rate_Bps is kept up to date */
+    bool
+        rails; /* several: every stream takes part, and rate_Bps of those for bulk is kept up to date */
     bool peer_gone; /* sending has failed; reading will tell how the lane ends */
     struct braid_put put;
     size_t put_sent;
-    struct braid_probe *probe; /* sender, whose streams are tried; else NULL and all take part */
+    struct braid_probe *probe; /* the device's; NULL in tests that only receive */
     bool probed;               /* the put is counted there */
     uint64_t probed_queue;     /* what the kernel had when it began */
     int numa_node;             /* of its network card; -1: unknown */
@@ -49,6 +51,8 @@ struct braid_socket_lane {
 
     struct braid_stage *stage; /* NULL until GPU memory is used here */
     bool put_staged, landing_staged;
+    struct braid_zerocopy zerocopy;
+    bool put_zerocopy; /* the put is one of those there */
 
     _Atomic(struct braid_io_thread *) io_thread; /* io.c's */
     uint64_t io_id;
@@ -64,6 +68,9 @@ struct braid_socket_lane {
     uint8_t rx[BRAID_SOCKET_RX_BYTES];
 };
 
+/* BRAID_SOCKET_ZEROCOPY. */
+enum { BRAID_ZEROCOPY_TRY = -1, BRAID_ZEROCOPY_NEVER, BRAID_ZEROCOPY_USE, BRAID_ZEROCOPY_ALWAYS };
+
 /* How this process divides the work; read at init. */
 struct braid_socket_plan {
     size_t thread_bytes; /* more than this is left to I/O threads */
@@ -74,6 +81,7 @@ struct braid_socket_plan {
     unsigned
         guess; /* streams for bulk to begin with, besides stream 0, which then has only small messages and control; 0: it has all */
     unsigned streams; /* the most that trials may come to */
+    int zerocopy;     /* BRAID_ZEROCOPY_* */
 };
 extern struct braid_socket_plan braid_socket_plan;
 /* Lanes that exist in this process. */

@@ -163,18 +163,19 @@ static bool is_round_over(const struct braid_probe *probe)
                : probe->bytes >= BRAID_PROBE_BYTES && probe->busy_ns >= SHORTEST_NS;
 }
 
-static void next_round(struct braid_probe *probe, uint64_t cpu_ns)
+static void next_round(struct braid_probe *probe)
 {
+    uint64_t cpu_ns = atomic_load(&probe->cpu_ns) - probe->cpu_from_ns;
+
     probe->rate[probe->round] = (double)probe->bytes / (double)probe->busy_ns;
-    probe->cost[probe->round] = (double)(cpu_ns - probe->cpu_from_ns) / (double)probe->bytes;
+    probe->cost[probe->round] = (double)cpu_ns / (double)probe->bytes;
     if (probe->round + 1 == BRAID_PROBE_ROUNDS)
         decide(probe);
     else
         start_round(probe, probe->round + 1);
 }
 
-void braid_probe_end(struct braid_probe *probe, uint64_t now_ns, uint64_t cpu_ns, size_t bytes,
-                     bool ready)
+void braid_probe_end(struct braid_probe *probe, uint64_t now_ns, size_t bytes, bool ready)
 {
     int stage;
 
@@ -195,9 +196,9 @@ void braid_probe_end(struct braid_probe *probe, uint64_t now_ns, uint64_t cpu_ns
     } else if (probe->warming && probe->bytes >= WARM_BYTES) {
         probe->warming = false;
         probe->busy_ns = probe->bytes = 0;
-        probe->cpu_from_ns = cpu_ns;
+        probe->cpu_from_ns = atomic_load(&probe->cpu_ns);
     } else if (!probe->warming && is_round_over(probe)) {
-        next_round(probe, cpu_ns);
+        next_round(probe);
     }
     unlock(probe);
 }

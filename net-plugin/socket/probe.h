@@ -45,7 +45,8 @@ enum braid_probe_stage {
 struct braid_probe {
     _Atomic(struct braid_probe_choice) choice; /* in force */
     atomic_int stage;
-    atomic_flag lock; /* all below */
+    _Atomic uint64_t cpu_ns; /* that moving has taken; kept while trials compare it */
+    atomic_flag lock;        /* all below */
     struct braid_probe_plan plan;
     struct braid_probe_choice base, candidate;
     bool grown;
@@ -68,7 +69,7 @@ static inline bool braid_probe_is_settled(struct braid_probe *probe)
     return atomic_load_explicit(&probe->stage, memory_order_relaxed) == BRAID_PROBE_SETTLED;
 }
 
-/* Whether the trial in progress compares CPU time, so that `cpu_ns` below must be kept. */
+/* Whether the trial in progress compares CPU time, so that cpu_ns must be kept. */
 static inline bool braid_probe_compares_cpu(struct braid_probe *probe)
 {
     int stage = atomic_load_explicit(&probe->stage, memory_order_relaxed);
@@ -79,11 +80,9 @@ static inline bool braid_probe_compares_cpu(struct braid_probe *probe)
 /* A lane takes a chunk. False when nothing is tried any more: then no end() follows. */
 bool braid_probe_begin(struct braid_probe *probe, uint64_t now_ns);
 /*
- * The chunk has left, and meanwhile the peer has acknowledged `bytes`. `cpu_ns`: CPU time that moving has taken in this process so far. `ready`: the
- * connection has the streams of the choice in force.
+ * The chunk has left, and meanwhile the peer has acknowledged `bytes`. `ready`: the connection has the streams of the choice in force.
  */
-void braid_probe_end(struct braid_probe *probe, uint64_t now_ns, uint64_t cpu_ns, size_t bytes,
-                     bool ready);
+void braid_probe_end(struct braid_probe *probe, uint64_t now_ns, size_t bytes, bool ready);
 /* Zerocopy or io_uring has turned out not to work here; `why` for the log, once. */
 void braid_probe_refuse(struct braid_probe *probe, enum braid_probe_stage what, const char *why);
 

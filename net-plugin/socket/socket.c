@@ -88,6 +88,7 @@ void braid_socket_make_plan(char *text, size_t text_bytes)
         .threads = threads == 0 && (rails || threads_set < 0) ? 1 : threads,
         .threads_help = threads > 0 || rails,
         .thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES),
+        .zerocopy = (int)braid_param_int(BRAID_P_SOCKET_ZEROCOPY),
     };
     if (braid_socket_plan.threads > 0) { /* only they move streams for bulk */
         braid_socket_plan.guess = streams_set >= 0 ? (unsigned)streams_set : guess;
@@ -116,9 +117,15 @@ static void start_probe(struct socket_device *device)
         .streams_min =
             (uint8_t)(tried ? MIN(braid_socket_plan.guess, 1u) : braid_socket_plan.guess),
         .streams_max = (uint8_t)braid_socket_plan.streams,
+        .try_zerocopy = braid_socket_plan.zerocopy == BRAID_ZEROCOPY_TRY,
     };
+    char why[100];
 
+    plan.guess.zerocopy = braid_socket_plan.zerocopy > 0;
     braid_probe_init(&device->probe, &plan);
+    if (braid_socket_plan.zerocopy != BRAID_ZEROCOPY_NEVER &&
+        !braid_zerocopy_is_known(why, sizeof(why)))
+        braid_probe_refuse(&device->probe, BRAID_PROBE_ZEROCOPY, why);
 }
 
 static void add_rail(struct socket_device *device, const struct braid_netif *netif, int index)
@@ -267,11 +274,10 @@ static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
         close(fd);
         return -ENOMEM;
     }
-    lane->probe =
-        braid_conn_is_sender(conn) && sc->routes_count <= 1 ? &devices[sc->dev].probe : NULL;
+    lane->probe = &devices[sc->dev].probe;
     lane->numa_node = devices[sc->dev].numa_node;
-    lane->measured = sc->routes_count > 1 && index > 0;
-    if (lane->measured) /* what waits in the kernel cannot go another way any more */
+    lane->rails = sc->routes_count > 1;
+    if (lane->rails && index > 0) /* what waits in the kernel cannot go another way any more */
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_BYTES}, sizeof(int));
     lane->next = sc->lanes;
     sc->lanes = lane;
@@ -377,7 +383,7 @@ static void socket_kick(struct braid_lane *base)
     if (braid_socket_plan.threads == 0 ||
         braid_conn_put_bytes(conn) <= braid_socket_plan.thread_bytes)
         return;
-    if (first->probe != NULL)
+    if (!first->rails)
         streams = MIN(streams, braid_probe_choice(first->probe).streams);
     if (streams < count ||
         atomic_load_explicit(&braid_socket_lanes, memory_order_relaxed) + streams + 1 - count <=

@@ -9,7 +9,7 @@
 typedef double (*model_fn)(struct braid_probe_choice choice);
 
 static struct braid_probe probe;
-static uint64_t now_ns, cpu_ns;
+static uint64_t now_ns;
 static uint64_t moved;
 static unsigned seed;
 
@@ -69,9 +69,9 @@ static void play(model_fn rate, model_fn cost, double noise)
         seed = seed * 1664525u + 1013904223u;
         shake = 1 + noise * ((double)(seed >> 8) / (1 << 24) - 0.5);
         now_ns += (uint64_t)(CHUNK / rate(braid_probe_choice(&probe)) * 1e9 * shake);
-        cpu_ns += (uint64_t)(CHUNK * cost(braid_probe_choice(&probe)));
+        probe.cpu_ns += (uint64_t)(CHUNK * cost(braid_probe_choice(&probe)));
         moved += CHUNK;
-        braid_probe_end(&probe, now_ns, cpu_ns, CHUNK, true);
+        braid_probe_end(&probe, now_ns, CHUNK, true);
         if (moved % (8 * CHUNK) == 0)
             now_ns += 3000000; /* nobody sends */
     }
@@ -147,7 +147,7 @@ static void streams_that_never_come(void **state)
         if (!braid_probe_begin(&probe, now_ns))
             break;
         now_ns += 500000;
-        braid_probe_end(&probe, now_ns, 0, CHUNK, braid_probe_choice(&probe).streams == 0);
+        braid_probe_end(&probe, now_ns, CHUNK, braid_probe_choice(&probe).streams == 0);
     }
     assert_true(braid_probe_is_settled(&probe));
     assert_int_equal(braid_probe_choice(&probe).streams, 0);
