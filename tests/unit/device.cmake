@@ -33,9 +33,10 @@ endif()
 # Operators.
 braid_unit_test(device/ops/gemm_choice LINKS braid_gemm_plan)
 braid_unit_test(device/ops/gemm_plan LINKS braid_gemm_plan)
-if(BRAID_HAVE_CUDA) # the toolkit's headers
+find_path(BRAID_CUBLASLT_HEADERS cublasLt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+if(BRAID_HAVE_CUDA AND BRAID_CUBLASLT_HEADERS) # pip's nvcc comes without them
   add_library(fake_cublaslt SHARED device/fake_cublaslt.c)
-  target_include_directories(fake_cublaslt SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_include_directories(fake_cublaslt SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS} ${BRAID_CUBLASLT_HEADERS})
   target_link_libraries(fake_cublaslt PRIVATE braid_options m)
   set_target_properties(fake_cublaslt PROPERTIES OUTPUT_NAME cublasLt SOVERSION 13
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake_cuda)

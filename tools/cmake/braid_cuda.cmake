@@ -1,0 +1,48 @@
+# The CUDA compiler, optional: BRAID_HAVE_CUDA says whether it was found and works. Read once by braid_build.cmake.
+# Looked for in this order: CMAKE_CUDA_COMPILER or CUDACXX of the caller, PATH, /usr/local/cuda, the packages that pip put beside python3.
+set(BRAID_HAVE_CUDA OFF)
+if(NOT BRAID_CUDA)
+  return()
+endif()
+
+# pip's nvcc: nvidia-cuda-nvcc of CUDA 13 and newer has it (CUDA 12's package holds other parts of the compiler only).
+function(braid_find_pip_nvcc result)
+  execute_process(OUTPUT_VARIABLE found ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND python3 -c
+    "import glob, sys; print(next(iter(sorted((f for d in sys.path for f in glob.glob(d + '/nvidia/cu*/bin/nvcc')), reverse=True)), ''))")
+  set(${result} "${found}" PARENT_SCOPE)
+endfunction()
+
+include(CheckLanguage)
+if(NOT CMAKE_CUDA_COMPILER)
+  unset(CMAKE_CUDA_COMPILER CACHE) # looked for anew: it may have been installed since
+  if("$ENV{CUDACXX}" STREQUAL "")
+    find_program(BRAID_NVCC nvcc PATHS /usr/local/cuda/bin)
+    if(NOT BRAID_NVCC)
+      braid_find_pip_nvcc(BRAID_NVCC)
+      # FindCUDAToolkit wants libcudart.so, which pip's package has by its full name only.
+      cmake_path(GET BRAID_NVCC PARENT_PATH folder)
+      file(GLOB cudart ${folder}/../lib/libcudart.so.*)
+      if(cudart AND NOT CUDA_CUDART)
+        set(CUDA_CUDART ${cudart} CACHE FILEPATH "The CUDA runtime")
+      endif()
+    endif()
+    if(BRAID_NVCC)
+      set(ENV{CUDACXX} ${BRAID_NVCC})
+    endif()
+  endif()
+  check_language(CUDA)
+  if(NOT CMAKE_CUDA_COMPILER AND BRAID_NVCC)
+    message(WARNING "${BRAID_NVCC} does not compile (parts of different versions?): going on without CUDA")
+  endif()
+endif()
+if(CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_ARCHITECTURES OFF)
+  set(CMAKE_CUDA_STANDARD 17)
+  enable_language(CUDA)
+  find_package(CUDAToolkit)
+  if(CUDAToolkit_FOUND)
+    set(BRAID_HAVE_CUDA ON)
+  else()
+    message(WARNING "${CMAKE_CUDA_COMPILER} is without the CUDA runtime's headers and libraries: going on without CUDA")
+  endif()
+endif()
