@@ -17,6 +17,8 @@
 #define CALL_BUDGET_BYTES  (256 * 1024)
 #define SPINS_BEFORE_YIELD 64
 
+atomic_uint braid_idle_tests;
+
 void braid_spin_wait(struct braid_spin *spin)
 {
     for (unsigned i = 1; atomic_flag_test_and_set_explicit(&spin->held, memory_order_acquire);
@@ -273,6 +275,7 @@ int braid_conn_on_record(struct braid_lane *lane, const struct braid_rec *rec, c
 void braid_conn_poll(struct braid_conn *conn)
 {
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
+    int moved = 0;
 
     if ((conn->ops->flags & BRAID_T_STREAM) &&
         atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
@@ -281,9 +284,13 @@ void braid_conn_poll(struct braid_conn *conn)
         struct braid_lane *lane = conn->lanes[i];
         if (!lane_is_up(lane) || !braid_lane_trylock(lane))
             continue;
-        lane->ops->progress(lane, CALL_BUDGET_BYTES);
+        moved |= lane->ops->progress(lane, CALL_BUDGET_BYTES);
         braid_lane_unlock(lane);
     }
+    if (moved == 0 && !conn->sender && (conn->ops->flags & BRAID_T_STREAM))
+        atomic_store_explicit(&braid_idle_tests,
+                              atomic_load_explicit(&braid_idle_tests, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
 }
 
 static int pump_fail(struct braid_conn *conn, struct braid_lane *lane)

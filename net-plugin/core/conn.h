@@ -128,6 +128,10 @@ struct braid_conn_sender {
     struct braid_send sends[BRAID_SENDS];
     uint32_t next_send;   /* slot of the next isend */
     uint32_t outstanding; /* sends that the caller has not tested to their end */
+    size_t held_bytes;    /* of small messages that gather, for streams; 0: they do not */
+    bool fresh;           /* one has joined them since the caller's last test */
+    uint64_t given_ns;    /* when the last ones went */
+    unsigned given_idle;  /* braid_idle_tests then */
     struct braid_send *pending, **pending_end;
     struct braid_recv_word words[BRAID_SUBS]; /* ring: announced and not matched, in order */
     uint32_t words_head, words_tail;
@@ -205,6 +209,16 @@ static inline void braid_mr_use(struct braid_mr *mr, int count)
 #define BRAID_CREDIT_STEP (BRAID_EAGER_WINDOW / 4)
 /* How long an announcement is held back on a connection whose last message was small: it would cost a system call for nothing. */
 #define BRAID_HOLD_NS (20 * BRAID_NS_PER_US)
+/*
+ * Where each call into a transport is a system call (streams), small messages gather: until the caller tests without having sent more
+ * since its last test, or until BRAID_GATHER_BYTES are together. A message with none under way goes at once, unless one has gone less
+ * than BRAID_BURST_NS ago, or less than BRAID_BUSY_NS ago and the callers have not waited in vain for a message since: then more come.
+ */
+#define BRAID_BURST_NS     (4 * BRAID_NS_PER_US)
+#define BRAID_BUSY_NS      (200 * BRAID_NS_PER_US)
+#define BRAID_GATHER_BYTES 8192
+/* Tests of receives in this process, over streams, that found nothing; counts roughly. conn.c */
+extern atomic_uint braid_idle_tests;
 /* Receives too small to need an announcement are announced in batches of this size. */
 #define BRAID_WORDS_STEP 128
 

@@ -386,12 +386,54 @@ BRAID_APART static void send_in_turn(struct braid_conn *conn, struct braid_send 
         braid_conn_pump(conn);
 }
 
+static void note_given(struct braid_conn_sender *tx)
+{
+    tx->held_bytes = 0;
+    tx->given_ns = braid_now_ns();
+    tx->given_idle = atomic_load_explicit(&braid_idle_tests, memory_order_relaxed);
+}
+
+/* Whether others are likely to follow soon after a message that is alone now; see BRAID_BURST_NS. */
+static bool is_in_burst(const struct braid_conn_sender *tx)
+{
+    uint64_t since = braid_now_ns() - tx->given_ns;
+
+    return since < BRAID_BURST_NS ||
+           (since < BRAID_BUSY_NS &&
+            tx->given_idle == atomic_load_explicit(&braid_idle_tests, memory_order_relaxed));
+}
+
+/* Whether a small message goes at once or waits for others to share a system call with. */
+BRAID_APART static bool goes_at_once(struct braid_conn_sender *tx, size_t bytes, bool alone)
+{
+    tx->held_bytes += bytes + BRAID_EAGER_OVERHEAD;
+    if (tx->held_bytes < BRAID_GATHER_BYTES && (!alone || is_in_burst(tx))) {
+        tx->fresh = true;
+        return false;
+    }
+    note_given(tx);
+    return true;
+}
+
+/* A send that is tested and not yet given: whether others may still join it, as one has since the last test. */
+static bool is_gathering(struct braid_conn_sender *tx)
+{
+    if (tx->held_bytes == 0)
+        return false;
+    if (tx->fresh) {
+        tx->fresh = false;
+        return true;
+    }
+    note_given(tx);
+    return false;
+}
+
 int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, int tag,
                        struct braid_mr *mr, struct braid_request **request_p)
 {
     struct braid_conn_sender *tx = conn->tx;
     struct braid_send *send = &tx->sends[tx->next_send % BRAID_SENDS];
-    bool alone = tx->outstanding == 0, small = bytes <= conn->eager_bytes;
+    bool small = bytes <= conn->eager_bytes, alone = tx->outstanding == 0, now;
 
     if (atomic_load_explicit(&send->state, memory_order_acquire) != BRAID_SEND_FREE) {
         braid_conn_poll(conn);
@@ -407,10 +449,11 @@ int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, 
     atomic_store_explicit(&send->left, 0, memory_order_relaxed);
     braid_mr_use(mr, 1);
     *request_p = &send->base;
-    if (small && alone && send_at_once(conn, send))
+    now = !small || (conn->ops->flags & BRAID_T_STREAM ? goes_at_once(tx, bytes, alone) : alone);
+    if (small && alone && now && send_at_once(conn, send))
         atomic_store_explicit(&send->state, BRAID_SEND_ACTIVE, memory_order_release);
     else
-        send_in_turn(conn, send, alone || !small);
+        send_in_turn(conn, send, now);
     return 0;
 }
 
@@ -426,6 +469,8 @@ int braid_sender_test(struct braid_send *send, bool *done, int *size)
 
     *done = is_done(send);
     if (!*done && atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING) {
+        if (is_gathering(conn->tx))
+            return 0;
         braid_conn_pump(conn);
         *done = is_done(send);
     }

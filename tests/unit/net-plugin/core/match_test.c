@@ -266,6 +266,53 @@ static void single_messages(void **state)
     }
 }
 
+/* -- small messages share system calls ---------------------------------------------------------------------------------------------- */
+
+static int pushes;
+
+static int counting_push(struct braid_lane *base)
+{
+    pushes++;
+    return 0;
+}
+
+static void small_messages_gather(void **state)
+{
+    struct braid_transport streams = test_transport;
+    struct braid_request *requests[32];
+    char data[1024] = "";
+
+    streams.flags = BRAID_T_STREAM;
+    streams.push = counting_push;
+    sender->ops = &streams;
+    for (unsigned i = 0; i < LANES; i++)
+        lanes[0][i]->base.ops = &streams;
+
+    pushes = 0;
+    requests[0] = send_one(data, 64, 1);
+    assert_int_equal(pushes, 1); /* nothing was under way */
+    for (int i = 1; i < 8; i++)
+        requests[i] = send_one(data, 64, 1);
+    assert_int_equal(pushes, 1);
+    assert_true(send_done(requests[0]));
+    assert_false(send_done(requests[1])); /* another came since the last test: more may */
+    assert_int_equal(pushes, 1);
+    for (int i = 1; i < 8; i++)
+        assert_true(send_done(requests[i])); /* none came: all go */
+    assert_int_equal(pushes, 2);
+
+    requests[0] = send_one(data, 64, 1);
+    pushes = 0;
+    for (int i = 1; i < 32; i++)
+        requests[i] = send_one(data, sizeof(data), 1);
+    assert_in_range(pushes, 31 * sizeof(data) / BRAID_GATHER_BYTES,
+                    31 * sizeof(data) / BRAID_GATHER_BYTES + 1); /* never much */
+    for (int i = 0; i < 32; i++)
+        while (!send_done(requests[i]))
+            ;
+    sender->ops = &test_transport;
+}
+
 /* -- random traffic ------------------------------------------------------------------------------------------------------------- */
 
 #define TAGS     5
@@ -511,6 +558,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(single_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(small_messages_gather, set_up, tear_down),
         cmocka_unit_test_setup_teardown(random_traffic, set_up, tear_down),
         cmocka_unit_test_setup_teardown(oversized_eager, set_up, tear_down),
         cmocka_unit_test_setup_teardown(oversized_large, set_up, tear_down),
