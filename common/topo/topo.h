@@ -352,12 +352,12 @@ struct braid_topo_summary {
     double nvlink_lane_GBps; /* one link, one way */
     double nvlink_gpu_GBps;  /* all links of that GPU, one way */
     bool nvswitch;
-    int32_t
-        nvlink_domain_gpus; /* GPUs that reach each other over NVLink; beyond a node for NVL72 */
-    double gpu_cut_GBps;    /* braid_topo_min_gpu_cut_GBps() */
-    int32_t nics_per_node;  /* with a link */
-    double nic_GBps;        /* of the slowest, one way */
-    char net_kind[12];      /* "ib", "roce", "efa", "eth", "mixed", "" */
+    /* GPUs that reach each other over NVLink; beyond a node for NVL72 */
+    int32_t nvlink_domain_gpus;
+    double gpu_cut_GBps;   /* braid_topo_min_gpu_cut_GBps() */
+    int32_t nics_per_node; /* with a link */
+    double nic_GBps;       /* of the slowest, one way */
+    char net_kind[12];     /* "ib", "roce", "efa", "eth", "mixed", "" */
     int32_t rails;
     double node_cut_GBps;  /* braid_topo_node_cut_GBps() */
     double pcie_gpu_GBps;  /* uplink of a GPU, one way */

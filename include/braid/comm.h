@@ -69,12 +69,12 @@ struct braid_comm_config {
     uint32_t signals;  /* signal slots on each rank */
     uint32_t barriers; /* barrier slots: one for each CTA that uses barriers at the same time */
     uint32_t slots;    /* epoch slots */
-    uint64_t
-        timeout_ns; /* bound of one device wait; 0 = BRAID_DEVICE_TIMEOUT_MS, 60 s by default */
-    uint32_t
-        first_epoch; /* where all 32-bit epochs start; tests set it just below the wrap. Normally 1 */
-    uint32_t
-        allow_partial; /* 0: fail with -EHOSTUNREACH unless all ranks reach each other by memory; 1: see braid_comm_reachable */
+    /* bound of one device wait; 0 = BRAID_DEVICE_TIMEOUT_MS, 60 s by default */
+    uint64_t timeout_ns;
+    /* where all 32-bit epochs start; tests set it just below the wrap. Normally 1 */
+    uint32_t first_epoch;
+    /* 0: fail with -EHOSTUNREACH unless all ranks reach each other by memory; 1: see braid_comm_reachable */
+    uint32_t allow_partial;
 };
 
 #define BRAID_COMM_CONFIG_INIT                                                                     \

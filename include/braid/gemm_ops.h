@@ -81,16 +81,16 @@ struct braid_gemm_algo {
 struct braid_gemm_settings {
     int32_t method;     /* enum braid_gemm_method */
     int32_t num_splits; /* parts of one rank's rows, 1 to 32; default 1 for AG, 2 otherwise */
-    int32_t
-        lanes; /* streams for the products, 1 to 4; default 2: the next part fills the last wave's idle SMs */
+    /* streams for the products, 1 to 4; default 2: the next part fills the last wave's idle SMs */
+    int32_t lanes;
     int32_t taper; /* 1: the part that nothing hides is small */
-    int32_t
-        num_sm; /* 0: copy engine (use_ce); else SMs that move the rows: a push kernel, or, for SERIAL, the collectives of
-                           braid/ops.h, which are the fastest for few rows */
+    /* 0: copy engine (use_ce); else SMs that move the rows: a push kernel, or, for SERIAL, the collectives of braid/ops.h,
+     * which are the fastest for few rows */
+    int32_t num_sm;
     int32_t sm_margin;  /* SMs that products leave free (bulk beside SM communication) */
     int32_t own_splits; /* AG: parts of the own rows; default 1 */
-    int32_t
-        signal; /* how a push is announced: 0 a stream write beside the next push, 1 a copied word, 2 a stream write before it */
+    /* how a push is announced: 0 a stream write beside the next push, 1 a copied word, 2 a stream write before it */
+    int32_t signal;
     struct braid_gemm_algo algos[BRAID_GEMM_MAX_ALGOS]; /* rows == 0: unused */
 };
 

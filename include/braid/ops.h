@@ -59,10 +59,10 @@ struct braid_ops;
 struct braid_op_options {
     size_t size;     /* sizeof(struct braid_op_options) */
     uint32_t method; /* BRAID_METHOD_* */
-    uint32_t
-        sms; /* at most so many SMs are used; 0 = the profile's number. Is honoured exactly as an upper bound */
-    float
-        scale; /* reductions: the sum is multiplied by it before it is rounded; 0 means 1 (1 / ranks makes an average) */
+    /* at most so many SMs are used; 0 = the profile's number. Is honoured exactly as an upper bound */
+    uint32_t sms;
+    /* reductions: the sum is multiplied by it before it is rounded; 0 means 1 (1 / ranks makes an average) */
+    float scale;
     uint32_t flags; /* BRAID_OP_* */
 };
 
@@ -74,15 +74,15 @@ struct braid_op_options {
 /* Choices at creation, equal on all ranks; NULL for the defaults. */
 struct braid_ops_config {
     size_t size; /* sizeof(struct braid_ops_config) */
-    uint32_t
-        slot; /* epoch slot of the communicator that belongs to this braid_ops; UINT32_MAX = the last one */
+    /* epoch slot of the communicator that belongs to this braid_ops; UINT32_MAX = the last one */
+    uint32_t slot;
     uint32_t reserved; /* 0 */
-    size_t
-        packet_bytes; /* GPU memory for packets, one parity: an operation by packets moves up to 3/4 of it, divided by
-                              ranks - 1, from each rank to each other */
-    size_t
-        staging_bytes; /* GPU memory for staging, one parity, likewise. All-to-all in place by copy engines needs a block
-                              of it for each peer; kernels use a ring of at most 8 MiB in it, whatever the size */
+    /* GPU memory for packets, one parity: an operation by packets moves up to 3/4 of it, divided by ranks - 1, from each rank
+     * to each other */
+    size_t packet_bytes;
+    /* GPU memory for staging, one parity, likewise. All-to-all in place by copy engines needs a block of it for each peer;
+     * kernels use a ring of at most 8 MiB in it, whatever the size */
+    size_t staging_bytes;
 };
 
 #define BRAID_OPS_CONFIG_INIT                                                                      \

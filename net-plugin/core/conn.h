@@ -172,8 +172,8 @@ struct braid_conn {
     atomic_int error;           /* sticky negative errno */
     atomic_bool peer_closed;    /* BYE came */
     atomic_uint streams_wanted; /* besides number 0 */
-    atomic_uint
-        bulk_open; /* larger messages under way: the only reason to poll more than the control lane */
+    /* larger messages under way: the only reason to poll more than the control lane */
+    atomic_uint bulk_open;
     atomic_bool ended; /* BYE, and no lane is left: what came before still counts */
     bool fail_due;     /* fail_text is to be sent as FAIL record; under lock */
     char fail_text[256];
@@ -184,8 +184,8 @@ struct braid_conn {
     atomic_uint control; /* index in lanes of the one that carries control records */
     uint32_t seq_out, seq_in;
     uint32_t eager_bytes; /* largest eager message */
-    bool
-        all_polled; /* NCCL marks no receive: a GPU may poll any (BRAID_OPTIONAL_RECV_COMPLETION=0) */
+    /* NCCL marks no receive: a GPU may poll any (BRAID_OPTIONAL_RECV_COMPLETION=0) */
+    bool all_polled;
     uint32_t mrs_told[64];          /* receiver: ids of registrations told; slot = id % 64 */
     struct braid_conn_sender *tx;   /* if sender */
     struct braid_conn_receiver *rx; /* else */

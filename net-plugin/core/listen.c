@@ -27,8 +27,8 @@ struct braid_listen {
     uint8_t secret[BRAID_SECRET_BYTES];
     int dev;
     uint64_t first_accept_ns, next_word_ns;
-    struct braid_conn
-        *ready; /* authenticated, waiting for accept; by next_conn, before registration */
+    /* authenticated, waiting for accept; by next_conn, before registration */
+    struct braid_conn *ready;
 };
 
 /* A stream that came in and is not a connection's yet. */

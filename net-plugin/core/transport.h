@@ -56,8 +56,8 @@ struct braid_device_props {
     int ptr_support;      /* BRAID_PTR_* that mr_reg accepts */
     bool reg_is_global;   /* a registration made on one connection is good for all of the device */
     bool force_flush;     /* NCCL must flush after every receive into GPU memory */
-    bool
-        staged; /* GPU memory is reached by copy engines, which promise a kernel that polls it no order */
+    /* GPU memory is reached by copy engines, which promise a kernel that polls it no order */
+    bool staged;
     int speed_Mbps;   /* one direction */
     int port;         /* from 1 */
     float latency_us; /* one way; 0: unknown */
@@ -131,10 +131,10 @@ struct braid_lane {
     atomic_int state; /* enum braid_lane_state */
     atomic_flag busy; /* the lane's lock; see braid_lane_trylock */
     _Atomic uint64_t rate_Bps; /* T: measured while chunks were waiting; 0: not yet known */
-    _Atomic uint64_t
-        queued_bytes; /* T: given to the network and not acknowledged, where rates are measured */
-    _Atomic uint64_t
-        put_bytes; /* T: chunk bytes sent and landed, for rates, liveness and counters */
+    /* T: given to the network and not acknowledged, where rates are measured */
+    _Atomic uint64_t queued_bytes;
+    /* T: chunk bytes sent and landed, for rates, liveness and counters */
+    _Atomic uint64_t put_bytes;
     _Atomic uint64_t landed_bytes; /* T */
     _Atomic uint64_t heard_ns;     /* T: when the peer was last heard, braid_now_ns() */
 };

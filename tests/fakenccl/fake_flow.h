@@ -26,8 +26,8 @@ struct fake_traffic {
     bool vary;     /* sizes from 0 to bytes, by step; else always bytes */
     bool roomy;    /* receives have room for `bytes`, whatever is sent */
     bool optional; /* ask for optional receive completion (group 1) */
-    unsigned
-        lag_us; /* a receiver waits so long before it posts, so senders finish and close first */
+    /* a receiver waits so long before it posts, so senders finish and close first */
+    unsigned lag_us;
     bool churn; /* the service thread registers and deregisters meanwhile */
     bool aligned;
     enum fake_poll poll; /* group 1, bytes a multiple of 128 */

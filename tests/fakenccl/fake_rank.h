@@ -32,8 +32,8 @@ struct fake_options {
     size_t max_bytes; /* the largest message of a sweep */
     unsigned timeout_s;
     unsigned seed;
-    const char
-        *env[FAKE_MAX_ENV]; /* "RANK:NAME=VALUE", set in that rank before the plugin is loaded */
+    /* "RANK:NAME=VALUE", set in that rank before the plugin is loaded */
+    const char *env[FAKE_MAX_ENV];
     int env_count;
     int fuse;            /* makeVDevice of this many devices, from `device` on; 0 or 1: none */
     bool oob;            /* isend, irecv and test from the user's thread, sizes NULL */
@@ -41,8 +41,8 @@ struct fake_options {
     bool keep_order;     /* never run a tag ahead of its group */
     bool close_together; /* all ranks finish before one closes */
     bool verbose;
-    const char *
-        netns; /* names separated by commas: rank r lives in network namespace r modulo their number */
+    /* names separated by commas: rank r lives in network namespace r modulo their number */
+    const char *netns;
     const char *hook; /* a command that the scenario `hook` runs in the middle of a transfer */
 };
 

@@ -104,8 +104,8 @@ struct braid_profile {
     /* Which machines it is for. Empty glob = any. */
     char match_gpu[64], match_net[32];
     double match_ranks[2], match_nodes[2]; /* inclusive */
-    double
-        trust; /* 0: a guess: NCCL's algorithm and protocol stay, only a budget's channels are set */
+    /* 0: a guess: NCCL's algorithm and protocol stay, only a budget's channels are set */
+    double trust;
     double intra_link; /* enum braid_link of a hop inside a node */
 
     braid_cap base_us, channel_us, rank_us, channel_GBps;

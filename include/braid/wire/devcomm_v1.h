@@ -124,8 +124,8 @@ struct braid_devwin {
     uint32_t ranks;
     uint32_t serial; /* number of the window in its communicator, equal on all ranks */
     uint64_t local;  /* this rank's memory */
-    uint64_t
-        table; /* const uint64_t[ranks] in GPU memory: each rank's base here; 0 = no memory road */
+    /* const uint64_t[ranks] in GPU memory: each rank's base here; 0 = no memory road */
+    uint64_t table;
     uint64_t keys; /* for the NIC road; 0 now */
     uint64_t reserved[3];
     uint64_t base[BRAID_INLINE_PEERS]; /* the first entries of the table */
@@ -145,10 +145,10 @@ struct braid_devcomm {
     uint64_t state;      /* struct braid_devcomm_state */
 
     uint64_t signals; /* uint64_t[signal_count], written by peers; local view */
-    uint64_t
-        consumed; /* uint64_t[signal_count]: how much of each signal braid_signal_take has consumed */
-    uint64_t
-        barrier_inbox; /* uint32_t[barrier_count][inbox_stride], written by peers; local view */
+    /* uint64_t[signal_count]: how much of each signal braid_signal_take has consumed */
+    uint64_t consumed;
+    /* uint32_t[barrier_count][inbox_stride], written by peers; local view */
+    uint64_t barrier_inbox;
     uint64_t barrier_epochs; /* uint32_t[barrier_count] */
     uint64_t slots;          /* struct braid_devslot[slot_count] */
 
@@ -158,8 +158,8 @@ struct braid_devcomm {
     uint32_t inbox_stride;   /* words a barrier: ranks rounded up to 32 */
     uint32_t signals_offset; /* of the signals in the control window, in bytes */
     uint32_t inbox_offset;   /* of the barrier inboxes in the control window, in bytes */
-    uint32_t
-        sm_count; /* SMs of this GPU that this rank may fill; less than all when ranks share the GPU */
+    /* SMs of this GPU that this rank may fill; less than all when ranks share the GPU */
+    uint32_t sm_count;
     uint32_t roads; /* bit 1 << BRAID_ROAD_* for every kind that some peer needs */
 
     uint64_t peers; /* for the NIC and proxy roads; 0 now */

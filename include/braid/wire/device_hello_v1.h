@@ -18,8 +18,8 @@ struct braid_hello {
     uint8_t host[16]; /* identity of the running kernel (boot id) */
     uint64_t netns;   /* number of the network namespace */
     uint64_t pidns;   /* number of the PID namespace */
-    uint64_t
-        process; /* PID and a random number drawn once a process: equal means one address space */
+    /* PID and a random number drawn once a process: equal means one address space */
+    uint64_t process;
     uint64_t nonce;
     uint8_t gpu_uuid[16];
     int32_t gpu;      /* device ordinal inside its process */

@@ -101,8 +101,8 @@ struct braid_hs_identity {
     char release[24]; /* Braid's version, zero-terminated */
     uint32_t pid;
     uint32_t dev;
-    uint64_t
-        tuner_hash; /* of what Braid's tuner decides by in this process; 0: it does not decide here */
+    /* of what Braid's tuner decides by in this process; 0: it does not decide here */
+    uint64_t tuner_hash;
     char tuner[48]; /* its profile, zero-terminated */
 };
 BRAID_WIRE_ASSERT(sizeof(struct braid_hs_identity) == 152, "identity layout");
@@ -112,8 +112,8 @@ struct braid_hs_proof {
     uint8_t mac[32];
     struct braid_hs_identity identity;
     uint64_t conn_id; /* ANSWER: names the connection in the HELLO of further streams */
-    uint32_t
-        offers; /* PROOF: in order of preference. ANSWER: 1, the chosen one. Further stream: 0 */
+    /* PROOF: in order of preference. ANSWER: 1, the chosen one. Further stream: 0 */
+    uint32_t offers;
     uint32_t eager_bytes; /* largest eager message of this side; the smaller of both counts */
 };
 BRAID_WIRE_ASSERT(sizeof(struct braid_hs_proof) == 200, "proof layout");

@@ -58,8 +58,8 @@ struct braid_recv_word {
     int32_t tag;       /* only a message with this tag goes here */
     uint64_t addr;     /* of the buffer in the receiver, for lanes that write it remotely; else 0 */
     uint64_t capacity; /* bytes */
-    uint32_t
-        mr; /* id of the registration that holds the buffer, told before by an MR record; 0: none was told */
+    /* id of the registration that holds the buffer, told before by an MR record; 0: none was told */
+    uint32_t mr;
     uint32_t flags; /* BRAID_RECV_* */
 };
 BRAID_WIRE_ASSERT(sizeof(struct braid_recv_word) == 32, "receive word layout");

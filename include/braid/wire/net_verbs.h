@@ -97,8 +97,8 @@ struct braid_verbs_credit_cell {
 BRAID_WIRE_ASSERT(sizeof(struct braid_verbs_credit_cell) == 16, "credit cell layout");
 
 struct braid_verbs_head {
-    uint32_t
-        bytes; /* of head, record, body and tail, rounded up to 8; BRAID_VERBS_BY_IMM may be set */
+    /* of head, record, body and tail, rounded up to 8; BRAID_VERBS_BY_IMM may be set */
+    uint32_t bytes;
     uint32_t chunks; /* immediates of chunks posted on this lane before it */
     struct braid_verbs_credit credit;
 };
