@@ -1,5 +1,5 @@
 /*
- * The machine key and the profile folders. Asks sysfs through the topology, then the driver's files. No state, any thread.
+ * The machine key and the profile folders. Asks BRAID_TOPO, else sysfs through the topology, then the driver's files. No state, any thread.
  * Called by: tuner_setup.c, tools/braid-tune.
  */
 #include "tuner-plugin/machine.h"
@@ -10,10 +10,12 @@
 #include <limits.h>
 #include <pwd.h>
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/param.h"
 #include "common/topo/topo.h"
 
@@ -69,18 +71,46 @@ static void read_gpu(char *model, size_t model_bytes)
     closedir(dir);
 }
 
-/* The model and the network by sysfs alone, which takes about a millisecond; NVML would name the GPU but takes far longer. */
-static void read_topology(struct braid_machine_key *key)
+/* What BRAID_TOPO describes, when that has GPUs and says which: files for NCCL often hold only PCIe switches. */
+static bool described(struct braid_topo_summary *summary)
+{
+    const char *setting = braid_param_str(BRAID_P_TOPO);
+    struct braid_topo_error error;
+    struct braid_topo *topo = NULL;
+    char text[400];
+
+    if (!setting[0])
+        return false;
+    if (braid_topo_load(setting, &topo, &error)) {
+        BRAID_WARN("tuner: topology %s; the machine is looked at instead",
+                   braid_topo_error_format(&error, text, sizeof(text)));
+        return false;
+    }
+    braid_topo_summarise(topo, summary);
+    braid_topo_destroy(topo);
+    return summary->gpu[0] != 0;
+}
+
+/* By sysfs alone, which takes about a millisecond; NVML would name the GPU but takes far longer. */
+static bool seen(struct braid_topo_summary *summary)
 {
     const struct braid_topo_live live = {.use = BRAID_TOPO_USE_SYSFS};
-    struct braid_topo_summary summary;
     struct braid_topo *topo = NULL;
 
-    snprintf(key->net, sizeof(key->net), "socket");
     if (braid_topo_load_live(&live, &topo, NULL, 0, NULL))
-        return;
-    braid_topo_summarise(topo, &summary);
+        return false;
+    braid_topo_summarise(topo, summary);
     braid_topo_destroy(topo);
+    return true;
+}
+
+static void read_topology(struct braid_machine_key *key)
+{
+    struct braid_topo_summary summary;
+
+    snprintf(key->net, sizeof(key->net), "socket");
+    if (!described(&summary) && !seen(&summary))
+        return;
     snprintf(key->gpu, sizeof(key->gpu), "%s", summary.gpu);
     if (!strcmp(summary.net_kind, "ib") || !strcmp(summary.net_kind, "roce") ||
         !strcmp(summary.net_kind, "efa"))

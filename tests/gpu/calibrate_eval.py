@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What calibration bought, judged on communicators that it has not seen.
 
-usage: calibrate_eval.py BUILD_FOLDER NAME OUT_FOLDER
+usage: calibrate_eval.py BUILD_FOLDER NAME OUT_FOLDER ROWS_FILE
 NAME-a.sweep.csv was calibrated on; NAME-b.sweep.csv is of other communicators and also holds NCCL's own choice (twice) and what Braid's
 tuner did with the profile. The best candidate is chosen on a and judged on b, as are NCCL's and Braid's choices, always as a ratio
 of times on the same communicator. Geometric means over cells; intervals by 2000 bootstrap samples over communicators and cells.
@@ -17,7 +17,7 @@ import random
 import subprocess
 import sys
 
-BUILD, NAME, OUT = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+BUILD, NAME, OUT, ROWS = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
 
 
 def load(path):
@@ -133,9 +133,8 @@ def main():
             if not budget and (braid.get(cell) != nccl.get(cell) or one > 1.03):
                 print(f"    {cell[0]:15}{cell[1]:>11}  NCCL {'/'.join(map(str, nccl[cell])):18} Braid {'/'.join(map(str, braid[cell])):18} "
                       f"best on a {'/'.join(map(str, best_of(a[cell], most))):18} NCCL {other:.3f} Braid {one:.3f}")
-    path = OUT / f"tuner_regret-{NAME}.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    print(f"rows: {path}")
+    ROWS.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    print(f"rows: {ROWS}")
 
 
 main()

@@ -30,6 +30,26 @@ tune calibrate --ranks 2 --comms 4 --bytes 1K:4M --sweep b.csv --out b.profile |
 grep -q "going on with" log || fail "did not resume"
 [ "$(sort b.csv | grep -c ',nccl$')" = 84 ] || fail "cells were measured twice or lost"
 
+# A killed writer leaves half a line, or a head without rows: both are gone on with.
+sed -i '$d' b.csv; printf 'all_reduce,1024,ri' >>b.csv
+tune calibrate --ranks 2 --comms 4 --bytes 1K:4M --sweep b.csv --out b.profile || fail "half a line"
+grep -q "all_reduce,1024,ri$" b.csv && fail "half a line is still there"
+grep '^#\|^coll' a.csv >head.csv
+tune calibrate --ranks 2 --comms 1 --bytes 1M --sweep head.csv --out b.profile || fail "a head without rows"
+tune fit head.csv --name 'two words' && fail "a name that no profile can have"
+# Told to end: says that nothing is lost, exit code as of a signal.
+FAKEGPU_SLOW_US=20000 "$build/bin/braid-tune" calibrate --ranks 2 --comms 50 --bytes 1K:4M --sweep s.csv --out s.profile >log 2>&1 &
+pid=$!
+for _ in $(seq 600); do grep -q ',nccl$' s.csv 2>/dev/null && break; sleep 0.1; done
+kill -TERM $pid
+rc=0; wait $pid || rc=$?
+[ $rc = 143 ] || fail "exit code $rc after an interrupt"
+grep -q "what was measured is kept" log || fail "an interrupt says nothing"
+tune calibrate --ranks 2 --comms 1 --bytes 1K:4M --sweep s.csv --out s.profile || fail "going on after an interrupt"
+# A place that cannot be written to is said before anything is measured.
+tune calibrate --ranks 2 --comms 1 --bytes 1M --sweep w.csv --out nowhere/w.profile && fail "an output folder that is not there"
+grep -q "no profile can be written to nowhere/" log && [ ! -e w.csv ] || fail "measured before it looked where to write"
+
 # No time: says so, keeps what there is, and does not pretend.
 tune calibrate --ranks 2 --comms 4000 --minutes 0.01 --bytes 1K:16M --sweep c.csv --out c.profile && fail "4000 communicators accepted"
 tune calibrate --ranks 2 --comms 900 --minutes 0.01 --bytes 1K:16M --sweep c.csv --out c.profile || fail "out of time"
@@ -55,11 +75,19 @@ tune calibrate --ranks 2 --fake-nodes --bytes 1M --sweep a.csv && fail "took ano
 grep -q "again starts over" log || fail "other machine not said"
 FAKEGPU_GPUS=1 tune calibrate --ranks 2 --fake-nodes --comms 2 --bytes 1M --sweep h.csv --out h.profile || fail "two ranks on one GPU"
 
-# Under a launcher: two processes find each other.
-(RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)) "$build/bin/braid-tune" calibrate --comms 1 --bytes 1M --sweep x.csv >log1 2>&1) &
-RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)) tune calibrate --comms 1 --bytes 1M --sweep i.csv --out i.profile || fail "launcher"
-wait
-[ ! -e x.csv ] || fail "rank 1 wrote a sweep"
+# Under a launcher: two processes find each other, by the variables of torchrun, mpirun or srun; that one shows each its own GPU only.
+launch() { # NAME "VARIABLES OF RANK 0" "VARIABLES OF RANK 1"
+  local port=$((20000 + RANDOM % 20000)) common=(calibrate --comms 1 --bytes 1M)
+  # shellcheck disable=SC2086
+  env MASTER_ADDR=127.0.0.1 MASTER_PORT=$port $3 "$build/bin/braid-tune" "${common[@]}" --sweep "$1-1.csv" >log1 2>&1 &
+  # shellcheck disable=SC2086
+  env MASTER_ADDR=127.0.0.1 MASTER_PORT=$port $2 "$build/bin/braid-tune" "${common[@]}" --sweep "$1.csv" --out "$1.profile" >log 2>&1 || fail "$1"
+  wait
+  [ ! -e "$1-1.csv" ] || fail "$1: rank 1 wrote a sweep"
+}
+launch torchrun "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0" "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1"
+launch mpirun "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0" "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1"
+launch srun "FAKEGPU_GPUS=1 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0" "FAKEGPU_GPUS=1 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1"
 
 # The check that runs on GPU machines, against the look-alike's log.
 printf '#!/bin/sh\necho GPU 0: x; echo GPU 1: y\n' >nvidia-smi; chmod +x nvidia-smi
@@ -72,7 +100,6 @@ PATH=$folder:$PATH NCCL_LIBRARY=libnccl.so.2 BRAID_PROFILE_DIRS=$build/share/bra
 grep -q "^rows:" log || fail "run_calibrate.sh made no rows"
 
 # Pictures, where matplotlib is there; otherwise it must say what is missing.
-cp "$build"/share/braid/profiles/{nccl.facts,generic.profile} .
 if python3 -c 'import matplotlib' 2>/dev/null; then
   tune plot a.csv --profile ./a.profile --out pic || fail "plot"
   [ -s pic.html ] && [ -s pic-all_reduce.png ] && [ -s pic-all_reduce.svg ] || fail "pictures are missing"
@@ -81,8 +108,16 @@ else
   grep -q "needs matplotlib" log || fail "does not say that matplotlib is missing"
 fi
 
-# Default place: where jobs look.
-BRAID_PROFILE_DIRS=$folder/own tune calibrate --ranks 2 --comms 3 --bytes 64K:1M --sweep j.csv || fail "default place"
+# Default place, where jobs look: found by name, and by the machine's key without one, before a shipped profile that fits as well.
+here="BRAID_PROFILE_DIRS=$folder/own:$build/share/braid/profiles"
+BRAID_PROFILE_DIRS=$folder/own:$build/share/braid/profiles tune calibrate --ranks 2 --comms 3 --bytes 64K:1M --sweep j.csv || fail "default place"
 [ -e own/f100x2-node.profile ] || fail "not written to the first profile folder"
-BRAID_PROFILE_DIRS=$folder/own tune explain --profile f100x2-node --ranks 2 --bytes 1M || fail "not found by name"
+[ "$(ls own)" = f100x2-node.profile ] || fail "other files than the profile were written: $(ls own)"
+BRAID_PROFILE_DIRS=$folder/own tune explain --profile f100x2-node --ranks 2 --bytes 1M || fail "not found by name, or needs other files"
+export BRAID_TOPO="gpus:2 gpu:h200 nics:none"
+env "$here" "$build/bin/braid-tune" calibrate --ranks 2 --comms 3 --bytes 64K:1M --sweep k.csv >log 2>&1 || fail "a known machine"
+env "$here" "$build/bin/braid-tune" explain --machine live --coll all_reduce --bytes 1M >log 2>&1 || fail "explain by key"
+grep -q "2 ranks, 1 node, profile h200x2-node$" log || fail "the fresh profile is not the one that explain takes"
+env "$here" NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$folder/job.log" "$build/bin/braid-tune" exercise --tuner "$build/lib/libnccl-tuner-braid.so" --ranks 2 --bytes 1M >log 2>&1 || fail "a job"
+grep -q "profile 'h200x2-node' .* for 2 ranks on 1 nodes" job.log || fail "a job does not pick the fresh profile up"
 echo "calibrate: all right"

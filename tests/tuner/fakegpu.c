@@ -3,15 +3,20 @@
  * a stream runs at once; a graph records which collectives it holds. Collectives ask the tuner that NCCL_TUNER_PLUGIN names (v3),
  * with a table as NCCL would pass it, "take" a time from a small model with noise by communicator, and write right results for
  * operands that are constant on each rank, which is what the tool sends.
+ * With NCCL_HOSTID set its transport is like NCCL's sockets between two nodes: two channels, each more of which costs a hop.
  * FAKEGPU_GPUS: how many (default 2). FAKEGPU_WRONG=1: wrong results. FAKEGPU_DIE=N: the N-th collective ends the process.
+ * FAKEGPU_SLOW_US=N: each launch of a graph takes so long of real time.
+ * FAKEGPU_NOISE=P: each configuration differs by P % (standard deviation) from communicator to communicator.
  * Each process is one rank; nothing is exchanged between ranks.
  */
 #include <dlfcn.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "nccl/tuner_v3.h"
 
@@ -131,6 +136,7 @@ EXPORT int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long l
 EXPORT int cuGraphLaunch(void *exec, void *stream)
 {
     (void)stream;
+    usleep((unsigned)number("FAKEGPU_SLOW_US", 0));
     now_us += ((struct graph *)exec)->us * (1 + 0.01 * (rand() % 100) / 100);
     return 0;
 }
@@ -194,18 +200,30 @@ struct id {
 struct comm {
     int rank, ranks;
     double luck; /* of this communicator, common to all ranks */
+    unsigned id;
+    int sockets; /* ranks are nodes */
     const ncclTuner_v3_t *tuner;
     void *context;
 };
 
-static void quiet(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
-                  const char *fmt, ...)
+/* What the tuner logs goes where NCCL's log goes. */
+static void to_log(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+                   const char *fmt, ...)
 {
+    FILE *log = getenv("NCCL_DEBUG_FILE") ? fopen(getenv("NCCL_DEBUG_FILE"), "a") : NULL;
+    va_list args;
+
     (void)level;
     (void)flags;
     (void)file;
     (void)line;
-    (void)fmt;
+    if (!log)
+        return;
+    va_start(args, fmt);
+    vfprintf(log, fmt, args);
+    va_end(args);
+    fputc('\n', log);
+    fclose(log);
 }
 
 EXPORT int ncclGetVersion(int *version)
@@ -218,7 +236,7 @@ EXPORT int ncclGetUniqueId(struct id *id)
     static int count;
 
     memset(id, 0, sizeof(*id));
-    id->bytes[0] = (char)++count;
+    id->bytes[0] = (char)(++count + 7 * (int)getpid());
     return 0;
 }
 EXPORT int ncclCommInitRank(void **comm_p, int ranks, struct id id, int rank)
@@ -232,6 +250,8 @@ EXPORT int ncclCommInitRank(void **comm_p, int ranks, struct id id, int rank)
         return 1;
     comm->rank = rank;
     comm->ranks = ranks;
+    comm->id = (unsigned char)id.bytes[0];
+    comm->sockets = host != NULL;
     comm->luck = 1 + 0.03 * sin(id.bytes[0] * 2.399);
     comm->tuner = library ? dlsym(library, "ncclTunerPlugin_v3") : NULL;
     if (comm->tuner && getenv("NCCL_DEBUG_FILE") && rank == 0) {
@@ -243,7 +263,7 @@ EXPORT int ncclCommInitRank(void **comm_p, int ranks, struct id id, int rank)
         }
     }
     if (comm->tuner)
-        comm->tuner->init((size_t)ranks, host ? (size_t)ranks : 1, quiet, &comm->context);
+        comm->tuner->init((size_t)ranks, host ? (size_t)ranks : 1, to_log, &comm->context);
     *comm_p = comm;
     return 0;
 }
@@ -265,12 +285,46 @@ EXPORT const char *ncclGetErrorString(int code)
 #define CHANNELS 16
 
 /* Truth: rings with LL start early and move slowly; trees are good in the middle, where this NCCL does not take them. */
-static double truth_us(const struct comm *comm, int algo, int proto, int channels, double bytes)
+static double truth_us(int algo, int proto, int channels, double bytes)
 {
     static const double start[2][3] = {{7, 12, 14}, {9, 15, 22}}, rate[3] = {6, 15, 20};
     double transfer = bytes / (1e3 * fmin(channels * rate[proto], proto == 2 ? 250 : 140));
 
-    return comm->luck * (start[algo][proto] + transfer * (algo == 0 ? 1.25 : 1));
+    return start[algo][proto] + transfer * (algo == 0 ? 1.25 : 1);
+}
+
+/* The same over sockets: one thread moves all channels, so a second one gains little and costs a round of its own. */
+static double sockets_us(int coll, int algo, int proto, int channels, double bytes)
+{
+    static const double start[2][3] = {{30, 45, 50}, {22, 35, 42}}, rate[3] = {0.85, 1.6, 2.4};
+    int hops = coll == ncclFuncAllReduce ? 2 : 1;
+    double transfer = bytes * hops / 2 / (1e3 * rate[proto] * (1 + 0.25 * (channels - 1)));
+
+    return start[algo][proto] + (algo ? 10 * hops : 0) + 12 * hops * (channels - 1) +
+           transfer * (algo == 0 ? 1.1 : 1);
+}
+
+/* A number of about standard normal distribution, the same on all ranks. */
+static double noise_of(unsigned a, unsigned b)
+{
+    uint64_t x = (a * 0x9E3779B97F4A7C15ull) ^ (b * 0xC2B2AE3D27D4EB4Full);
+    double sum = 0;
+
+    for (int i = 0; i < 12; i++) {
+        x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9ull;
+        sum += (double)((x ^ (x >> 29)) & 0xFFFFFF) / 0x1000000;
+    }
+    return sum - 6;
+}
+
+static double time_us(const struct comm *comm, int coll, int algo, int proto, int channels,
+                      double bytes)
+{
+    double us = comm->sockets ? sockets_us(coll, algo, proto, channels, bytes)
+                              : truth_us(algo, proto, channels, bytes);
+    unsigned config = (unsigned)(((coll * 8 + algo) * 4 + proto) * 64 + channels);
+
+    return us * comm->luck * exp(number("FAKEGPU_NOISE", 0) / 100.0 * noise_of(comm->id, config));
 }
 
 /* The line that real NCCL logs for a collective. */
@@ -296,7 +350,7 @@ static void log_choice(const struct comm *comm, int coll, size_t bytes, int algo
 
 static double ask(struct comm *comm, int coll, size_t bytes, unsigned *blocks)
 {
-    static const int each[3] = {8192, 5120, 32768};
+    const int each[3] = {8192, 5120, 32768}, own = comm->sockets ? 2 : CHANNELS;
     float table[NCCL_NUM_ALGORITHMS][NCCL_NUM_PROTOCOLS], least = 1e30f;
     int channels = 0, algo = 1, proto = 2, most;
 
@@ -306,6 +360,8 @@ static double ask(struct comm *comm, int coll, size_t bytes, unsigned *blocks)
         table[1][p] = (float)(p == 0 ? 8 : p == 1 ? 30 : 15) + (float)bytes / (p ? 2e5f : 1e5f);
         if (coll == ncclFuncAllReduce && !getenv("NCCL_ALGO"))
             table[0][p] = table[1][p] + 10;
+        if (p == 1 && comm->sockets)
+            table[0][p] = table[1][p] = -1;
     }
     if (comm->tuner)
         comm->tuner->getCollInfo(comm->context, (ncclFunc_t)coll, bytes, 1, (float **)(void *)table,
@@ -318,12 +374,12 @@ static double ask(struct comm *comm, int coll, size_t bytes, unsigned *blocks)
         }
     }
     most = (int)(bytes / (size_t)each[proto]);
-    most = most < 1 ? 1 : most > CHANNELS ? CHANNELS : most;
+    most = most < 1 ? 1 : most > own ? own : most;
     if (!channels || channels > most)
         channels = most;
     *blocks = (unsigned)channels;
     log_choice(comm, coll, bytes, algo, proto, channels);
-    return truth_us(comm, algo, proto, channels, (double)bytes);
+    return time_us(comm, coll, algo, proto, channels, (double)bytes);
 }
 
 static unsigned short bf16(int value)

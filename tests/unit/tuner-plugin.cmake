@@ -1,4 +1,5 @@
 braid_unit_test(tuner-plugin/tuner LINKS braid_tuner braid_common)
+braid_unit_test(tuner-plugin/machine LINKS braid_tuner braid_topo braid_common)
 foreach(part cost load nccl_model profile profile_set waves)
   braid_unit_test(tuner-plugin/cost/${part} LINKS braid_tuner braid_common)
 endforeach()

@@ -31,6 +31,15 @@ struct cell {
     int count;
 };
 
+/* The launches and the collectives a graph of a measurement, given what one is thought to take. */
+static void plan(double estimate_us, int launches, int *launches_p, int *repeat_p)
+{
+    int repeat = (int)(GRAPH_US / fmax(estimate_us, 1));
+
+    *launches_p = estimate_us > SLOW_US ? MIN(launches, 3) : launches;
+    *repeat_p = MIN(MAX(repeat, 1), REPEAT_MAX);
+}
+
 static double elapsed_s(const struct calibrate *calibrate)
 {
     return (double)(braid_now_ns() - calibrate->began_ns) / 1e9;
@@ -58,16 +67,12 @@ static double measure(struct cell *cell, int mode, int algo, int proto, int chan
         .algo = algo,
         .proto = proto,
         .channels = channels,
-        .launches = calibrate->launches,
         .check = cell->comm == 0,
     };
     struct sweep_row *row = &cell->rows[cell->count];
     int rc;
 
-    if (cell->estimate_us > SLOW_US)
-        command.launches = MIN(command.launches, 3);
-    command.repeat = (int)(GRAPH_US / fmax(cell->estimate_us, 1));
-    command.repeat = command.repeat < 1 ? 1 : MIN(command.repeat, REPEAT_MAX);
+    plan(cell->estimate_us, calibrate->launches, &command.launches, &command.repeat);
     rc = group_run(&calibrate->group, &command);
     if (rc)
         return rc;
@@ -178,8 +183,8 @@ static int keep_cell(struct cell *cell)
 static void show_progress(const struct calibrate *calibrate, const char *coll, uint64_t bytes)
 {
     static int last_tenth = -1;
-    double part = (double)calibrate->cells_done / calibrate->cells_all;
-    double gone = elapsed_s(calibrate), left = part > 0 ? gone * (1 - part) / part : 0;
+    double gone = elapsed_s(calibrate), part = calibrate->us_done / calibrate->us_all;
+    double left = gone * (calibrate->us_all - calibrate->us_done) / calibrate->us_here;
     char bar[31];
     int filled = (int)(part * 30);
 
@@ -200,17 +205,43 @@ static void show_progress(const struct calibrate *calibrate, const char *coll, u
             (int)left % 60);
 }
 
+static void count_cell(struct calibrate *calibrate, int c, int s)
+{
+    calibrate->cells_done++;
+    calibrate->us_done += calibrate->cell_us[c][s];
+}
+
+static int run_cell(struct calibrate *calibrate, int comm, int c, int s)
+{
+    static struct cell cell;
+    int rc;
+
+    cell = (struct cell){.calibrate = calibrate,
+                         .coll = calibrate->colls[c],
+                         .comm = comm,
+                         .bytes = calibrate->sizes[s],
+                         .estimate_us = 20 + (double)calibrate->sizes[s] / 1e5};
+    rc = measure_cell(&cell);
+    if (!rc)
+        rc = keep_cell(&cell);
+    if (rc)
+        return rc;
+    count_cell(calibrate, c, s);
+    calibrate->us_here += calibrate->cell_us[c][s];
+    show_progress(calibrate, braid_coll_names[cell.coll], cell.bytes);
+    return 0;
+}
+
 /* All cells of one communicator that are missing. Returns 0, 1 when the time is over, or a negative errno. */
 static int run_comm(struct calibrate *calibrate, int comm)
 {
-    static struct cell cell;
     bool connected = false;
     int rc = 0;
 
     for (int c = 0; c < calibrate->coll_count && !rc; c++) {
         for (int s = 0; s < calibrate->size_count && !rc; s++) {
             if (done_before(calibrate, comm, calibrate->colls[c], calibrate->sizes[s])) {
-                calibrate->cells_done++;
+                count_cell(calibrate, c, s);
                 continue;
             }
             if (elapsed_s(calibrate) > calibrate->minutes * 60) {
@@ -220,17 +251,8 @@ static int run_comm(struct calibrate *calibrate, int comm)
             if (!connected)
                 rc = group_connect(&calibrate->group);
             connected = true;
-            cell = (struct cell){.calibrate = calibrate,
-                                 .coll = calibrate->colls[c],
-                                 .comm = comm,
-                                 .bytes = calibrate->sizes[s],
-                                 .estimate_us = 20 + (double)calibrate->sizes[s] / 1e5};
             if (!rc)
-                rc = measure_cell(&cell);
-            if (!rc)
-                rc = keep_cell(&cell);
-            calibrate->cells_done++;
-            show_progress(calibrate, braid_coll_names[cell.coll], cell.bytes);
+                rc = run_cell(calibrate, comm, c, s);
         }
     }
     if (connected && rc >= 0)
@@ -244,43 +266,78 @@ int calibrate_run(struct calibrate *calibrate)
 
     calibrate->began_ns = braid_now_ns();
     calibrate->cells_all = calibrate->comms * calibrate->coll_count * calibrate->size_count;
+    for (int c = 0; c < calibrate->coll_count; c++) {
+        for (int s = 0; s < calibrate->size_count; s++)
+            calibrate->us_all += calibrate->comms * calibrate->cell_us[c][s];
+    }
     for (int comm = 0; comm < calibrate->comms && !rc; comm++)
         rc = run_comm(calibrate, comm);
     fprintf(stderr, "\n");
     return rc;
 }
 
-double calibrate_estimate(const struct calibrate *calibrate, const struct braid_profile *profile,
+/* ---- How long it takes ---- */
+
+#define GRAPH_SETUP_US 4000.0 /* capture, instantiation and destruction of a graph */
+#define COMM_SETUP_US                                                                              \
+    1.5e6 /* a communicator, and the connections that each algorithm makes at its first use */
+
+/* What measuring a combination takes: NCCL's count of channels and fewer, each an eager call, two warm graphs and the timed ones. */
+static double combo_us(const struct calibrate *calibrate, const struct braid_profile *profile,
+                       const struct braid_shape *shape, enum braid_coll coll, double bytes,
+                       enum braid_algo algo, enum braid_proto proto, int *count_p)
+{
+    int own = braid_nccl_channels(profile, shape, bytes, algo, proto), launches, repeat;
+    double nccl = braid_nccl_predict(profile, shape, coll, bytes, algo, proto), sum = 0;
+
+    if (isnan(nccl))
+        return 0;
+    for (size_t i = 0; i <= ARRAY_SIZE(fewer); i++) {
+        int channels = i ? fewer[i - 1] : own;
+        double us = braid_cost_predict(profile, shape, coll, bytes, algo, proto, channels, 0).us;
+
+        if (i && channels >= own)
+            continue;
+        us = isnan(us) ? nccl : us;
+        plan(us, calibrate->launches, &launches, &repeat);
+        sum += GRAPH_SETUP_US + us * (1 + (2 + launches) * repeat);
+        (*count_p)++;
+    }
+    return sum;
+}
+
+/* A cell: NCCL's own choice, then every combination; with --judge Braid's choice and NCCL's again. */
+static double cell_us(const struct calibrate *calibrate, const struct braid_profile *profile,
+                      const struct braid_shape *shape, enum braid_coll coll, double bytes,
+                      int *count_p)
+{
+    int own = calibrate->judge ? 3 : 1, count = 0;
+    double sum = 0;
+
+    for (int i = 0; i < BRAID_ALGOS * BRAID_PROTOS; i++)
+        sum += combo_us(calibrate, profile, shape, coll, bytes, (enum braid_algo)(i / BRAID_PROTOS),
+                        (enum braid_proto)(i % BRAID_PROTOS), &count);
+    /* NCCL's own choice is about an average one. */
+    sum += count ? own * sum / count : 0;
+    *count_p += count + own;
+    return sum;
+}
+
+double calibrate_estimate(struct calibrate *calibrate, const struct braid_profile *profile,
                           int ranks, int nodes, int *measurements_p)
 {
     struct braid_shape shape = braid_shape_make((size_t)ranks, (size_t)nodes);
-    double us = 0;
     int count = 0;
+    double us = 0;
 
     for (int c = 0; c < calibrate->coll_count; c++) {
         for (int s = 0; s < calibrate->size_count; s++) {
-            for (int i = 0; i < BRAID_ALGOS * BRAID_PROTOS; i++) {
-                enum braid_coll coll = (enum braid_coll)calibrate->colls[c];
-                enum braid_algo algo = (enum braid_algo)(i / BRAID_PROTOS);
-                enum braid_proto proto = (enum braid_proto)(i % BRAID_PROTOS);
-                double bytes = (double)calibrate->sizes[s], one;
-                int own = braid_nccl_channels(profile, &shape, bytes, algo, proto);
-
-                one = braid_nccl_predict(profile, &shape, coll, bytes, algo, proto);
-                if (isnan(one))
-                    continue;
-                for (int channels = own; channels >= 1; channels /= 2) {
-                    one = braid_cost_predict(profile, &shape, coll, bytes, algo, proto, channels, 0)
-                              .us;
-                    one = isnan(one) ? 100 : one;
-                    /* Capture and instantiation cost about 2 ms a graph. */
-                    us += 2000 + (calibrate->launches + 3) * fmax(one, GRAPH_US);
-                    count++;
-                }
-            }
+            calibrate->cell_us[c][s] =
+                cell_us(calibrate, profile, &shape, (enum braid_coll)calibrate->colls[c],
+                        (double)calibrate->sizes[s], &count);
+            us += calibrate->cell_us[c][s];
         }
     }
     *measurements_p = count * calibrate->comms;
-    /* A communicator is made and its connections set up in about a second. */
-    return calibrate->comms * (us / 1e6 + 1);
+    return calibrate->comms * (us + COMM_SETUP_US) / 1e6;
 }

@@ -25,16 +25,19 @@ struct calibrate {
     FILE *out;          /* rows are appended and flushed a cell at a time */
     uint64_t began_ns;
     int cells_done, cells_all, measured;
+    double cell_us[BRAID_COLLS]
+                  [CALIBRATE_SIZES_MAX]; /* predicted by calibrate_estimate, to know what is left */
+    double us_all, us_done, us_here;     /* sums of these: all, done, done by this run */
 };
 
 /*
- * Measures cell after cell, each a collective and a size on one communicator, until all are done or the time is over. Cells that
+ * After calibrate_estimate. Measures cell after cell, each a collective and a size on one communicator, until all are done or the time is over. Cells that
  * are in the sweep already are skipped. Returns 0, 1 when the time ended first, or a negative errno.
  */
 int calibrate_run(struct calibrate *calibrate);
 
-/* What a run would take, in seconds, by a profile's predictions, and how many measurements. */
-double calibrate_estimate(const struct calibrate *calibrate, const struct braid_profile *profile,
+/* What a whole run takes, in seconds, by a profile's predictions, and how many measurements. */
+double calibrate_estimate(struct calibrate *calibrate, const struct braid_profile *profile,
                           int ranks, int nodes, int *measurements_p);
 
 /* A table of what was found: NCCL's choice, the best candidate, what the fitted profile decides; with intervals over communicators. */

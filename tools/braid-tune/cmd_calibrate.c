@@ -3,7 +3,7 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -100,8 +100,9 @@ static void describe(struct calibrate *calibrate)
     if (calibrate->group.nodes > 1)
         snprintf(sweep->net, sizeof(sweep->net), "%s", key.net);
     snprintf(sweep->nccl, sizeof(sweep->nccl), "%s", calibrate->group.nccl);
-    snprintf(sweep->machine, sizeof(sweep->machine), "%d ranks on %d nodes, %s",
-             calibrate->group.ranks, calibrate->group.nodes, calibrate->group.gpu);
+    snprintf(sweep->machine, sizeof(sweep->machine), "%d ranks on %d node%s, %s",
+             calibrate->group.ranks, calibrate->group.nodes, calibrate->group.nodes == 1 ? "" : "s",
+             calibrate->group.gpu);
     sweep->ranks = calibrate->group.ranks;
     sweep->nodes = calibrate->group.nodes;
     localtime_r(&now, &day);
@@ -156,6 +157,10 @@ static int open_sweep(struct calibrate *calibrate, const char *path, bool again)
         }
         fprintf(stderr, "braid-tune: going on with %zu rows of %s\n", before.count, path);
         *now = before;
+        if (truncate(path, before.whole_bytes)) {
+            fprintf(stderr, "braid-tune: %s: %s\n", path, strerror(errno));
+            return -errno;
+        }
         calibrate->out = fopen(path, "ae");
     } else {
         calibrate->out = fopen(path, "we");
@@ -168,123 +173,135 @@ static int open_sweep(struct calibrate *calibrate, const char *path, bool again)
         fprintf(stderr, "braid-tune: %s: %s\n", path, strerror(errno));
         return -errno;
     }
+    /* A cell goes out in one write, so that a kill leaves whole cells. */
+    setvbuf(calibrate->out, NULL, _IOFBF, 1 << 16);
     return 0;
 }
 
-/* Where a job finds it: the user's profile folder. */
-static void default_out(const char *name, char *path, size_t path_bytes)
-{
-    char dirs[2048], *dir = dirs, *end;
+/* ---- The profile ---- */
 
-    braid_profile_dirs(dirs, sizeof(dirs));
-    end = strchr(dirs, ':');
-    if (end)
-        *end = 0;
+/* "h200x2-socket", or what --name says. */
+static void profile_name(const struct calibrate *calibrate, const struct arguments *args,
+                         char *name, size_t bytes)
+{
+    const struct sweep *sweep = &calibrate->sweep;
+
+    if (args->name[0])
+        snprintf(name, bytes, "%s", args->name);
+    else
+        snprintf(name, bytes, "%.30sx%d-%.16s", sweep->gpu[0] ? sweep->gpu : "gpu", sweep->ranks,
+                 sweep->nodes > 1 ? sweep->net : "node");
+}
+
+static void make_folders(char *dir)
+{
     for (char *slash = strchr(dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
         mkdir(dir, 0777);
         *slash = '/';
     }
     mkdir(dir, 0777);
-    snprintf(path, path_bytes, "%.1800s/%s.profile", dir, name);
 }
 
-/* Of "folder/" in "folder/file", 0 without a folder. */
-static int folder_length(const char *path)
+/*
+ * Where the profile goes: --out, else the first of the folders where jobs look. Said before anything is measured when it cannot be
+ * written there. Returns 0 or a negative errno.
+ */
+static int find_out(const char *name, const char *out, char *path, size_t path_bytes)
 {
-    const char *slash = strrchr(path, '/');
+    char dirs[2048], folder[2048] = ".";
+    const char *slash = strrchr(out, '/');
 
-    return slash ? (int)(slash - path + 1) : 0;
-}
-
-/* The shipped files that a profile includes must lie beside it. */
-static void copy_included(const char *from_path, const char *to_path)
-{
-    static const char *const names[] = {"generic.profile", "generic-socket.profile", "nccl.facts"};
-
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        char *from = NULL, *to = NULL, text[4096];
-        FILE *in = NULL, *out = NULL;
-        size_t n;
-
-        if (asprintf(&from, "%.*s%s", folder_length(from_path), from_path, names[i]) < 0)
-            from = NULL;
-        if (asprintf(&to, "%.*s%s", folder_length(to_path), to_path, names[i]) < 0)
-            to = NULL;
-        if (from && to && access(to, F_OK) && (in = fopen(from, "re")))
-            out = fopen(to, "we");
-        while (out && (n = fread(text, 1, sizeof(text), in)) > 0)
-            fwrite(text, 1, n, out);
-        if (out)
-            fclose(out);
-        if (in)
-            fclose(in);
-        free(from);
-        free(to);
+    if (out[0] && slash)
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - out + 1), out);
+    if (!out[0]) {
+        braid_profile_dirs(dirs, sizeof(dirs));
+        snprintf(folder, sizeof(folder), "%.*s", (int)strcspn(dirs, ":"), dirs);
+        make_folders(folder);
     }
+    if (access(folder, W_OK)) {
+        fprintf(stderr,
+                "braid-tune: no profile can be written to %s: %s. --out names another place\n",
+                folder, strerror(errno));
+        return -errno;
+    }
+    if (out[0])
+        snprintf(path, path_bytes, "%s", out);
+    else
+        snprintf(path, path_bytes, "%s/%s.profile", folder, name);
+    return 0;
+}
+
+/* All or nothing: a job that starts now reads the old profile or the new one. */
+static int write_profile(const struct calibrate *calibrate, const char *name, const char *path,
+                         const struct braid_profile *base, const struct braid_profile *fitted,
+                         const struct fit_result *result, const char *sweep_path)
+{
+    char fresh[2500];
+    FILE *out;
+    int rc = -EIO;
+
+    snprintf(fresh, sizeof(fresh), "%.2400s.new", path);
+    out = fopen(fresh, "we");
+    if (out)
+        rc = fit_write(out, name, NULL, &calibrate->sweep, base, fitted, result, sweep_path);
+    if (out && fclose(out))
+        rc = -EIO;
+    if (!rc && rename(fresh, path))
+        rc = -EIO;
+    if (rc) {
+        fprintf(
+            stderr,
+            "braid-tune: %s: %s; `braid-tune fit %s` makes the profile from what was measured\n",
+            path, strerror(errno), sweep_path);
+        unlink(fresh);
+    }
+    return rc;
+}
+
+/* Fits all sizes into `fitted`, and each half of them to see how far off the other half is then. */
+static int fit_thrice(const struct sweep *sweep, const struct braid_profile *base,
+                      struct braid_profile *fitted, struct fit_result *all,
+                      struct fit_result *halves)
+{
+    struct fit_options options = {-1, 1};
+    int rc = 0;
+
+    for (options.parity = 0; options.parity < 2 && !rc; options.parity++) {
+        *fitted = *base;
+        rc = fit_profile(sweep, &options, fitted, &halves[options.parity]);
+    }
+    options.parity = -1;
+    *fitted = *base;
+    return rc ? rc : fit_profile(sweep, &options, fitted, all);
 }
 
 static int fit_and_report(struct calibrate *calibrate, const struct arguments *args,
-                          const struct braid_profile *base)
+                          const struct braid_profile *base, const char *name, const char *path)
 {
-    struct braid_profile *two = malloc(2 * sizeof(*two));
-    struct fit_options options = {-1, 1};
-    struct fit_result all, even, odd;
-    char out_path[2400], include[64], name[64];
-    const char *slash = strrchr(base->path, '/');
-    FILE *out;
-    int rc = -ENOMEM;
+    struct braid_profile *fitted = malloc(sizeof(*fitted));
+    struct fit_result all, halves[2];
+    int rc = fitted ? fit_thrice(&calibrate->sweep, base, fitted, &all, halves) : -ENOMEM;
 
-    if (!two)
-        return rc;
-    snprintf(name, sizeof(name), "%.30s%s%d-%.16s",
-             calibrate->sweep.gpu[0] ? calibrate->sweep.gpu : "gpu", "x", calibrate->sweep.ranks,
-             calibrate->sweep.nodes > 1 ? calibrate->sweep.net : "node");
-    if (args->name[0])
-        snprintf(name, sizeof(name), "%.63s", args->name);
-    if (args->out[0])
-        snprintf(out_path, sizeof(out_path), "%.2000s", args->out);
-    else
-        default_out(name, out_path, sizeof(out_path));
-    two[0] = *base;
-    for (options.parity = 0; options.parity < 2; options.parity++) {
-        two[1] = *base;
-        rc = fit_profile(&calibrate->sweep, &options, &two[1], options.parity ? &odd : &even);
-        if (rc)
-            goto out;
-    }
-    options.parity = -1;
-    two[1] = *base;
-    rc = fit_profile(&calibrate->sweep, &options, &two[1], &all);
     if (rc)
         goto out;
     if (all.pairs < 10) {
-        two[1].trust = 0;
+        fitted->trust = 0;
         printf("Too few repeats to tell a gain from noise (%d): the profile will only serve SM "
                "budgets. Run more communicators.\n",
                all.pairs);
     }
-    snprintf(include, sizeof(include), "%.63s", slash ? slash + 1 : base->path);
-    out = fopen(out_path, "we");
-    if (!out ||
-        fit_write(out, name, include, &calibrate->sweep, base, &two[1], &all, args->sweep)) {
-        fprintf(stderr, "braid-tune: %s: %s\n", out_path, strerror(errno));
-        rc = -EIO;
-    }
-    if (out && fclose(out))
-        rc = -EIO;
-    if (!rc)
-        copy_included(base->path, out_path);
-    calibrate_report(&calibrate->sweep, &two[1], stdout);
+    rc = write_profile(calibrate, name, path, base, fitted, &all, args->sweep);
+    calibrate_report(&calibrate->sweep, fitted, stdout);
     printf("fit: rms %.1f %% on its %d rows; %.1f %% and %.1f %% on every second size when the "
            "others are left out; noise between\n"
            "communicators %.1f %% (%d repeats); a predicted gain below %.1f %% changes nothing\n%s "
            "%s\n",
-           100 * all.fit_error, all.used, 100 * even.held_out_error, 100 * odd.held_out_error,
-           100 * all.noise, all.pairs, 100 * two[1].guard_ratio,
-           rc ? "NOT written:" : "written:", out_path);
+           100 * all.fit_error, all.used, 100 * halves[0].held_out_error,
+           100 * halves[1].held_out_error, 100 * all.noise, all.pairs, 100 * fitted->guard_ratio,
+           rc ? "NOT written:" : "written:", path);
 out:
-    free(two);
+    free(fitted);
     return rc;
 }
 
@@ -300,21 +317,46 @@ static int estimate(struct calibrate *calibrate, const struct braid_profile *bas
     return 0;
 }
 
+/* Rows are kept cell by cell, so nothing is lost but the cell that was being measured. */
+static void interrupted(int number)
+{
+    static const char text[] =
+        "\nbraid-tune: interrupted; what was measured is kept, the same command goes on with it\n";
+
+    if (write(2, text, sizeof(text) - 1) < 0)
+        _exit(1);
+    _exit(128 + number);
+}
+
+static int measure_all(struct calibrate *calibrate, const struct arguments *args,
+                       const struct braid_profile *base)
+{
+    struct sigaction action = {.sa_handler = interrupted};
+    int rc = open_sweep(calibrate, args->sweep, args->again);
+
+    if (rc)
+        return rc;
+    estimate(calibrate, base, calibrate->group.ranks, calibrate->group.nodes);
+    fflush(stdout);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return calibrate_run(calibrate);
+}
+
 /* After the ranks are there. */
 static int lead(struct calibrate *calibrate, const struct arguments *args,
                 const struct braid_profile *base)
 {
+    char name[64], path[2200];
     int rc;
 
     describe(calibrate);
-    rc = probe(calibrate);
+    profile_name(calibrate, args, name, sizeof(name));
+    rc = args->judge[0] ? 0 : find_out(name, args->out, path, sizeof(path));
     if (!rc)
-        rc = open_sweep(calibrate, args->sweep, args->again);
-    if (!rc) {
-        estimate(calibrate, base, calibrate->group.ranks, calibrate->group.nodes);
-        fflush(stdout);
-        rc = calibrate_run(calibrate);
-    }
+        rc = probe(calibrate);
+    if (!rc)
+        rc = measure_all(calibrate, args, base);
     if (calibrate->out)
         fclose(calibrate->out);
     group_stop(&calibrate->group);
@@ -326,7 +368,11 @@ static int lead(struct calibrate *calibrate, const struct arguments *args,
         return 1;
     if (args->judge[0])
         return 0;
-    return fit_and_report(calibrate, args, base) ? 1 : 0;
+    if (!calibrate->sweep.count) {
+        printf("Nothing was measured.\n");
+        return 1;
+    }
+    return fit_and_report(calibrate, args, base, name, path) ? 1 : 0;
 }
 
 static int run(struct calibrate *calibrate, const struct arguments *args,
@@ -342,6 +388,10 @@ static int run(struct calibrate *calibrate, const struct arguments *args,
     calibrate->judge = args->judge[0] != 0;
     if (parse_list(calibrate, args))
         return 2;
+    if (args->name[0] && !fit_name_good(args->name)) {
+        fprintf(stderr, "braid-tune: --name takes letters, digits, '.', '_' and '-'\n");
+        return 2;
+    }
     for (int i = 0; i < calibrate->size_count; i++)
         options.max_bytes = MAX(options.max_bytes, calibrate->sizes[i]);
     options.max_bytes = MAX(options.max_bytes, 64u << 20);

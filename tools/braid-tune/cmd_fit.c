@@ -37,10 +37,18 @@ int cmd_fit(int argc, char **argv)
         fputs(usage, stderr);
         goto out;
     }
+    if (!fit_name_good(name)) {
+        fprintf(stderr, "braid-tune: --name takes letters, digits, '.', '_' and '-'\n");
+        goto out;
+    }
     fit.parity = !strcmp(sizes, "even") ? 0 : !strcmp(sizes, "odd") ? 1 : -1;
     fit.guard = atof(guard);
     if (sweep_read(path, &sweep, why, sizeof(why))) {
         fprintf(stderr, "braid-tune: %s\n", why);
+        goto out;
+    }
+    if (!sweep.count) {
+        fprintf(stderr, "braid-tune: %s: no measurements\n", path);
         goto out;
     }
     if (!base_name)
@@ -57,11 +65,12 @@ int cmd_fit(int argc, char **argv)
     slash = strrchr(two[0].path, '/');
     snprintf(include, sizeof(include), "%.127s", slash ? slash + 1 : two[0].path);
     rc = fit_write(out, name, include, &sweep, &two[0], &two[1], &result, path) ? 1 : 0;
-    fprintf(stderr,
-            "fitted %d rows, rms %.1f %%; held out %d rows, rms %.1f %%; noise between equal "
-            "configurations %.1f %% (%d pairs)\n",
-            result.used, 100 * result.fit_error, result.held_out, 100 * result.held_out_error,
-            100 * result.noise, result.pairs);
+    fprintf(stderr, "fitted %d rows, rms %.1f %%", result.used, 100 * result.fit_error);
+    if (result.held_out)
+        fprintf(stderr, "; held out %d rows, rms %.1f %%", result.held_out,
+                100 * result.held_out_error);
+    fprintf(stderr, "; noise between equal configurations %.1f %% (%d pairs)\n", 100 * result.noise,
+            result.pairs);
     if (out != stdout && fclose(out))
         rc = 1;
 out:

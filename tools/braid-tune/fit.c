@@ -491,86 +491,144 @@ struct base_row {
     double value;
 };
 
-struct base_rows {
-    struct base_row *rows;
-    size_t count, room;
-    FILE *out;
+struct writer {
+    struct base_row *base; /* what the starting point says */
+    size_t count;
     const struct sweep *sweep;
+    FILE *out;
+    bool whole; /* also what the starting point says */
 };
 
 /* Corrections between measured sizes are interpolated by whoever reads the file. */
-static bool measured_size(const struct sweep *sweep, const char *key)
+static bool wanted(const struct writer *writer, const char *key)
 {
-    uint64_t bytes = strtoull(strrchr(key, ' ') + 1, NULL, 10);
+    uint64_t bytes;
 
-    for (size_t i = 0; i < sweep->count; i++) {
-        if (braid_log2_floor(sweep->rows[i].bytes) == braid_log2_floor(bytes))
+    if (strncmp(key, "correct_", 8))
+        return true;
+    bytes = strtoull(strrchr(key, ' ') + 1, NULL, 10);
+    for (size_t i = 0; i < writer->sweep->count; i++) {
+        if (braid_log2_floor(writer->sweep->rows[i].bytes) == braid_log2_floor(bytes))
             return true;
     }
     return false;
 }
 
-/* Only numbers that may be written. */
-static bool wanted(const struct base_rows *base, const char *key)
-{
-    return strncmp(key, "correct_", 8) || measured_size(base->sweep, key);
-}
-
 static void keep(void *arg, const char *key, double value)
 {
-    struct base_rows *base = arg;
+    struct writer *writer = arg;
 
-    if (base->count == base->room || !wanted(base, key))
+    if (writer->count == BRAID_ROWS_MAX || !wanted(writer, key))
         return;
-    snprintf(base->rows[base->count].key, sizeof(base->rows[0].key), "%s", key);
-    base->rows[base->count++].value = value;
+    snprintf(writer->base[writer->count].key, sizeof(writer->base[0].key), "%s", key);
+    writer->base[writer->count++].value = value;
+}
+
+static bool is_base(const struct writer *writer, const char *key, double value)
+{
+    for (size_t i = 0; i < writer->count; i++) {
+        if (!strcmp(writer->base[i].key, key))
+            return fabs(writer->base[i].value - value) < 1e-12;
+    }
+    return false;
 }
 
 static void write_row(void *arg, const char *key, double value)
 {
-    struct base_rows *base = arg;
+    struct writer *writer = arg;
+    bool same;
 
-    if (!wanted(base, key))
+    if (!wanted(writer, key))
         return;
-    for (size_t i = 0; i < base->count && strncmp(key, "base_us ", 8); i++) {
-        if (!strcmp(base->rows[i].key, key) && fabs(base->rows[i].value - value) < 1e-12)
-            return;
-    }
-    fprintf(base->out, "%s %.6g @%s\n", key, value, "fit");
+    same = is_base(writer, key, value);
+    /* Starts say what was measured, so they are there even when they did not change. */
+    if (!writer->whole && same && strncmp(key, "base_us ", 8))
+        return;
+    if (!strncmp(key, "correct_", 8) && same && writer->whole)
+        return;
+    fprintf(writer->out, "%s %.6g @%s\n", key, value, same && writer->whole ? "base" : "fit");
 }
 
-int fit_write(FILE *out, const char *name, const char *include, const struct sweep *sweep,
-              const struct braid_profile *base, const struct braid_profile *profile,
-              const struct fit_result *result, const char *sweep_path)
+/* A quotation mark inside would end the text. */
+static void write_text(FILE *out, const char *text)
 {
-    struct base_rows rows = {calloc(BRAID_ROWS_MAX, sizeof(struct base_row)), 0, BRAID_ROWS_MAX,
-                             out, sweep};
-    const char *slash = strrchr(sweep_path, '/');
+    for (; *text; text++)
+        fputc(*text == '"' || (unsigned char)*text < ' ' ? '\'' : *text, out);
+}
 
-    if (!rows.rows)
-        return -ENOMEM;
-    braid_profile_each(base, keep, &rows);
-    fprintf(out,
-            "# Made by `braid-tune fit` from %s. Of %s.\n"
-            "# rms of ln(predicted / measured): %.3f over %d rows",
-            slash ? slash + 1 : sweep_path, sweep->machine, result->fit_error, result->used);
+static void write_head(const struct writer *writer, const char *name, const char *from,
+                       const struct fit_result *result)
+{
+    const struct sweep *sweep = writer->sweep;
+    FILE *out = writer->out;
+
+    fprintf(out, "# Made by `braid-tune fit` from ");
+    write_text(out, from);
+    fprintf(out, ". Of ");
+    write_text(out, sweep->machine);
+    fprintf(out, ".\n# rms of ln(predicted / measured): %.3f over %d rows", result->fit_error,
+            result->used);
     if (result->held_out)
         fprintf(out, ", %.3f over %d rows of sizes held out", result->held_out_error,
                 result->held_out);
     if (result->pairs)
         fprintf(out, "; between equal configurations %.3f (%d pairs)", result->noise,
                 result->pairs);
-    fprintf(out,
-            ".\nbraid-profile 1\nname %s\ninclude %s\n"
-            "source fit \"%s, NCCL %s, %s; least squares by braid-tune fit\"\n",
-            name, include, slash ? slash + 1 : sweep_path, sweep->nccl, sweep->date);
-    if (sweep->gpu[0])
-        fprintf(out, "match_gpu %s\n", sweep->gpu);
-    if (sweep->net[0])
-        fprintf(out, "match_net %s\n", sweep->net);
+    fprintf(out, ".\nbraid-profile 1\nname %s\n", name);
+}
+
+static void write_source(const struct writer *writer, const char *from)
+{
+    FILE *out = writer->out;
+
+    fprintf(out, "source fit \"");
+    write_text(out, from);
+    fprintf(out, ", NCCL ");
+    write_text(out, writer->sweep->nccl);
+    fprintf(out, ", ");
+    write_text(out, writer->sweep->date);
+    fprintf(out, "; least squares by braid-tune fit\"\n");
+    if (writer->sweep->gpu[0]) {
+        fprintf(out, "match_gpu \"");
+        write_text(out, writer->sweep->gpu);
+        fprintf(out, "\"\n");
+    }
+    if (writer->sweep->net[0]) {
+        fprintf(out, "match_net \"");
+        write_text(out, writer->sweep->net);
+        fprintf(out, "\"\n");
+    }
+}
+
+int fit_write(FILE *out, const char *name, const char *include, const struct sweep *sweep,
+              const struct braid_profile *base, const struct braid_profile *profile,
+              const struct fit_result *result, const char *sweep_path)
+{
+    struct writer writer = {calloc(BRAID_ROWS_MAX, sizeof(struct base_row)), 0, sweep, out,
+                            include == NULL};
+    const char *slash = strrchr(sweep_path, '/'), *from = slash ? slash + 1 : sweep_path;
+
+    if (!writer.base)
+        return -ENOMEM;
+    braid_profile_each(base, keep, &writer);
+    write_head(&writer, name, from, result);
+    if (include)
+        fprintf(out, "include %s\n", include);
+    else
+        fprintf(out, "source base \"profile %s (%016llx), from where the fit began\"\n", base->name,
+                (unsigned long long)base->hash);
+    write_source(&writer, from);
     /* Nothing that was not measured here. */
-    fprintf(out, "uncover * * *\n");
-    braid_profile_each(profile, write_row, &rows);
-    free(rows.rows);
+    if (include)
+        fprintf(out, "uncover * * *\n");
+    braid_profile_each(profile, write_row, &writer);
+    free(writer.base);
     return ferror(out) ? -EIO : 0;
+}
+
+bool fit_name_good(const char *name)
+{
+    return name[0] && strlen(name) < sizeof(((struct braid_profile *)NULL)->name) &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+               strlen(name);
 }

@@ -5,6 +5,7 @@
 #ifndef BRAID_TUNE_FIT_H
 #define BRAID_TUNE_FIT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "tools/braid-tune/sweep.h"
@@ -29,10 +30,16 @@ struct fit_result {
 int fit_profile(const struct sweep *sweep, const struct fit_options *options,
                 struct braid_profile *profile, struct fit_result *result);
 
-/* Writes what differs between `base` and `profile` as a profile file that includes `include`. */
+/*
+ * Writes a profile file. With `include` it holds what differs from `base`, which that file describes; without, everything, so that the
+ * file stands alone. Returns 0 or a negative errno.
+ */
 int fit_write(FILE *out, const char *name, const char *include, const struct sweep *sweep,
               const struct braid_profile *base, const struct braid_profile *profile,
               const struct fit_result *result, const char *sweep_path);
+
+/* Whether a profile can be called that: letters, digits, ".", "_" and "-". */
+bool fit_name_good(const char *name);
 
 /* The channels that NCCL really used when `forced` (0 = its own count) were asked for. */
 int fit_effective_channels(const struct braid_profile *profile, const struct braid_shape *shape,

@@ -18,11 +18,18 @@ static int load(const char *what, struct braid_topo_summary *summary)
     struct braid_topo_error error;
     struct braid_topo *topo = NULL;
     char text[400];
-    int rc = strcmp(what, "live") ? braid_topo_load(what, &topo, &error)
-                                  : braid_topo_load_live(NULL, &topo, NULL, 0, &error);
+    int rc;
 
+    if (!strcmp(what, "live")) {
+        rc = braid_topo_open(&topo);
+        snprintf(text, sizeof(text), "this machine: %s", strerror(-rc));
+    } else {
+        rc = braid_topo_load(what, &topo, &error);
+        if (rc)
+            braid_topo_error_format(&error, text, sizeof(text));
+    }
     if (rc) {
-        fprintf(stderr, "braid-tune: %s\n", braid_topo_error_format(&error, text, sizeof(text)));
+        fprintf(stderr, "braid-tune: %s\n", text);
         return -1;
     }
     braid_topo_summarise(topo, summary);

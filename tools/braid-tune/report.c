@@ -111,7 +111,11 @@ static void summarise(const struct sweep *sweep, int coll, uint64_t bytes, struc
 
 static const char *name(int algo, int proto, int channels, char *buf, size_t bytes)
 {
-    snprintf(buf, bytes, "%s/%s/%d", braid_algo_names[algo], braid_proto_names[proto], channels);
+    if (channels)
+        snprintf(buf, bytes, "%s/%s/%d", braid_algo_names[algo], braid_proto_names[proto],
+                 channels);
+    else
+        snprintf(buf, bytes, "%s/%s/own", braid_algo_names[algo], braid_proto_names[proto]);
     return buf;
 }
 

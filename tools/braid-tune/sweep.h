@@ -31,9 +31,13 @@ struct sweep {
     int nvls;                   /* 1 when NVLink SHARP was on, 0 off */
     struct sweep_row *rows;
     size_t count, room;
+    long whole_bytes; /* of the file, up to the end of the last whole line */
 };
 
-/* Returns 0 or a negative errno; `why` says what and where. */
+/*
+ * Returns 0 or a negative errno; `why` says what and where. A last line without its end is what a killed writer leaves: it is left
+ * out, and whoever appends cuts the file to whole_bytes first.
+ */
 int sweep_read(const char *path, struct sweep *sweep, char *why, size_t why_bytes);
 /* Writes the head of a file that sweep_read takes, and one row. */
 void sweep_write_head(FILE *out, const struct sweep *sweep, const char *note);

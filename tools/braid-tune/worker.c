@@ -177,10 +177,16 @@ static int nccl_failed(const struct worker *worker, int rc, const char *what, ch
 static int open_gpu(struct worker *worker, char *why, size_t why_bytes)
 {
     void *context;
-    int device;
+    int device, count;
 
     CUDA(cuInit(0));
-    CUDA(cuDeviceGet(&device, worker->setup.gpu));
+    CUDA(cuDeviceGetCount(&count));
+    if (count < 1) {
+        snprintf(why, why_bytes, "the driver shows no GPU");
+        return -ENODEV;
+    }
+    /* A launcher may show each process its own GPU only, as device 0. */
+    CUDA(cuDeviceGet(&device, worker->setup.gpu % count));
     CUDA(cuDeviceGetName(worker->gpu, sizeof(worker->gpu), device));
     CUDA(cuDevicePrimaryCtxRetain(&context, device));
     CUDA(cuCtxSetCurrent(context));

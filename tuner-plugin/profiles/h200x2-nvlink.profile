@@ -4,7 +4,7 @@ braid-profile 1
 name h200x2-nvlink
 include generic.profile
 source fit "h200x2-nvlink.sweep.csv, NCCL 2.28.9, 2026-11-29; least squares by braid-tune fit"
-match_gpu h200
+match_gpu "h200"
 uncover * * *
 match_ranks_min 2 @fit
 match_ranks_max 2 @fit
