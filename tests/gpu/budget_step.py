@@ -122,33 +122,7 @@ def run_case(torch, dist, control, case, rank):
             rows.append({"bench": "overlap", "runs": 15, "case": prefix, "metric": "B_us", "value": round(us[f"B/{name}"], 1)})
             rows.append({"bench": "overlap", "runs": 15, "case": prefix, "metric": "efficiency_ratio", "value": round(efficiency, 4)})
         rows.append({"bench": "overlap", "runs": 15, "case": f"gemm_beside_all_reduce/{label}", "metric": "A_us", "value": round(us["A"], 1)})
-    return rows, {name: (us[f"B/{name}"], us[f"D/{name}"]) for name in chosen}, us["A"]
-
-
-def plot(results):
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        print("no matplotlib: no picture")
-        return
-    figure, axes = plt.subplots(1, len(results), figsize=(4.5 * len(results), 4), squeeze=False)
-    for axis, (label, (points, a)) in zip(axes[0], results.items()):
-        axis.plot(BUDGETS, [points[f"budget{x}"][1] for x in BUDGETS], "o-", label="both, by budget")
-        axis.plot(BUDGETS, [points[f"budget{x}"][0] for x in BUDGETS], "s--", label="all-reduce alone")
-        axis.axhline(points["nccl"][1], color="C3", label="both, NCCL")
-        axis.axhline(points["overlap"][1], color="C2", label="both, BRAID_OVERLAP=1")
-        axis.axhline(a, color="gray", linestyle=":", label="GEMMs alone")
-        axis.set_title(label, fontsize=9)
-        axis.set_xlabel("channels")
-        axis.set_ylabel("us")
-        axis.set_ylim(0, 1.6 * max(points["nccl"][1], a))
-    axes[0][0].legend(fontsize=7)
-    figure.tight_layout()
-    for ending in ("png", "svg"):
-        figure.savefig(OUT / f"budget.{ending}")
-    print(f"picture: {OUT}/budget.png")
+    return rows
 
 
 def worker(rank, port):
@@ -158,18 +132,15 @@ def worker(rank, port):
     import torch.distributed as dist
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", rank=rank, world_size=2, device_id=torch.device("cuda", rank))
-    rows, results = [], {}
+    rows = []
     for case in CASES:
-        more, points, a = run_case(torch, dist, control, case, rank)
-        rows += more
-        results["x".join(map(str, case[:4])) + f"/{case[4] >> 20}M"] = (points, a)
+        rows += run_case(torch, dist, control, case, rank)
     if rank == 0:
         stamp = {"machine": f"2x {torch.cuda.get_device_name().removeprefix('NVIDIA ')} NVLink", "date": datetime.date.today().isoformat(),
                  "versions": {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "torch": torch.__version__, "cuda": torch.version.cuda},
                  "commit": os.environ.get("COMMIT", "unknown")}
-        path = OUT / "overlap-budget.jsonl"
+        path = OUT / f"overlap-{stamp['date']}-21.jsonl"
         path.write_text("".join(json.dumps({**row, **stamp}) + "\n" for row in rows))
-        plot(results)
         print(f"rows: {path}")
     sys.stdout.flush()
     os._exit(0)

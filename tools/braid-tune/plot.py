@@ -22,16 +22,21 @@ STYLES = {"ll": ":", "ll128": "--", "simple": "-"}
 
 
 def load(path):
-    meta, cells = {}, collections.defaultdict(lambda: collections.defaultdict(list))
+    """meta, {(coll, bytes): {(algo, proto, channels): [us]}} within the channels that NCCL has, {(coll, bytes): [us]} of an unnamed default."""
+    meta, cells, default = {}, collections.defaultdict(lambda: collections.defaultdict(list)), collections.defaultdict(list)
     lines = path.read_text().splitlines()
     for line in lines:
         if line.startswith("# "):
             key, _, value = line[2:].partition(" ")
             meta[key] = value
+    own, ll128 = int(meta.get("channels", 0)) or 10**6, meta.get("ll128") != "0"
     for r in csv.DictReader(l for l in lines if not l.startswith("#")):
-        if r["algo"] != "default":
-            cells[r["coll"], int(r["bytes"])][r["algo"], r["proto"], int(r["channels"])].append(float(r["us"]))
-    return meta, cells
+        cell, channels = (r["coll"], int(r["bytes"])), int(r["channels"])
+        if r["algo"] == "default":
+            default[cell].append(float(r["us"]))
+        elif channels <= own and (r["proto"] != "ll128" or ll128):
+            cells[cell][r["algo"], r["proto"], channels or own].append(float(r["us"]))
+    return meta, cells, default
 
 
 def tool(program, *args):
@@ -42,12 +47,12 @@ def tool(program, *args):
 
 
 def interval(values):
-    """Centre and half of a 95 % interval in relative terms, over communicators."""
+    """Centre and half of a 95 % interval in relative terms, over communicators; 0 for fewer than three, where it would say nothing."""
     logs = [math.log(v) for v in values]
     centre = math.exp(statistics.fmean(logs))
-    if len(logs) < 2:
+    if len(logs) < 3:
         return centre, 0.0
-    t = [0, 12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26][min(len(logs) - 1, 9)]
+    t = [0, 0, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26][min(len(logs) - 1, 9)]
     return centre, t * statistics.stdev(logs) / math.sqrt(len(logs))
 
 
@@ -55,68 +60,112 @@ def bus_factor(coll, ranks):
     return {"all_reduce": 2 * (ranks - 1) / ranks, "all_gather": (ranks - 1) / ranks, "reduce_scatter": (ranks - 1) / ranks}.get(coll, 1)
 
 
-def draw(plt, coll, meta, cells, decided, bounds):
-    ranks = int(meta["ranks"])
-    sizes = sorted(s for c, s in cells if c == coll)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5.5))
-    series = collections.defaultdict(list)
+def size_text(size, _=None):
+    for unit, letter in ((1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+        if size >= unit:
+            return f"{size / unit:g}{letter}"
+    return f"{size:g}"
+
+
+def nearest(pool, algo, proto, channels):
+    """What was measured of that choice, or None."""
+    same = [c for c in pool if c[:2] == (algo, proto)]
+    return interval(pool[min(same, key=lambda c: abs(math.log(c[2] / channels)))]) if same else None
+
+
+def choices(coll, sizes, cells, default, decided):
+    """Points (size, us, half) of NCCL's choice and of the tuner's."""
+    nccl, tuner = [], []
     for size in sizes:
-        best = {}
-        for (algo, proto, channels), values in cells[coll, size].items():
-            if channels >= best.get((algo, proto), (0,))[0]:
-                best[algo, proto] = (channels, values)
-        for combo, (channels, values) in best.items():
-            series[combo].append((size, *interval(values)))
-    for (algo, proto), points in sorted(series.items()):
-        x, us, half = zip(*points)
-        style = {"color": COLOURS.get(algo, "gray"), "linestyle": STYLES[proto], "marker": ".", "capsize": 2, "linewidth": 1.2}
-        left.errorbar(x, us, yerr=[u * (math.exp(h) - 1) for u, h in zip(us, half)], label=f"{algo} {proto}", **style)
-        rate = [s * bus_factor(coll, ranks) / u / 1e3 for s, u in zip(x, us)]
-        right.errorbar(x, rate, yerr=[r * (math.exp(h) - 1) for r, h in zip(rate, half)], **style)
-    marks = (("NCCL's choice", "o", "black", lambda d: (d["nccl_algo"], d["nccl_proto"], int(d["nccl_channels"]))),
-             ("the tuner's", "*", "red", lambda d: (d["algo"], d["proto"], int(d["channels"]) or 10**6)))
-    for label, marker, colour, config in marks:
-        points = []
-        for size in sizes:
-            if (coll, size) not in decided:
-                continue
-            want = config(decided[coll, size])
-            same = [c for c in cells[coll, size] if c[:2] == want[:2]]
-            if same:
-                near = min(same, key=lambda c: abs(math.log(c[2] / want[2])))
-                points.append((size, interval(cells[coll, size][near])[0]))
-        if points:
-            hollow = {"marker": marker, "s": 90 if marker == "o" else 60, "facecolors": "none" if marker == "o" else colour, "edgecolors": colour, "zorder": 5}
-            left.scatter(*zip(*points), label=label, **hollow)
-            right.scatter([p[0] for p in points], [p[0] * bus_factor(coll, ranks) / p[1] / 1e3 for p in points], **hollow)
-    line = [(s, bounds[coll, s]) for s in sizes if bounds.get((coll, s), 0) > 0]
-    if line:
-        left.plot(*zip(*line), color="gray", linewidth=2, alpha=0.5, label="bound")
-        right.plot([s for s, _ in line], [s * bus_factor(coll, ranks) / b / 1e3 for s, b in line], color="gray", linewidth=2, alpha=0.5)
-    for axis, name in ((left, "us"), (right, "bus bandwidth, GB/s")):
+        d, pool, theirs, mine = decided.get((coll, size)), cells[coll, size], None, None
+        if d:
+            theirs = nearest(pool, d["nccl_algo"], d["nccl_proto"], int(d["nccl_channels"]) or 10**6)
+            mine = nearest(pool, d["algo"], d["proto"], int(d["channels"]) or 10**6)
+        if default.get((coll, size)):
+            theirs = interval(default[coll, size])
+        nccl += [(size, *theirs)] if theirs else []
+        tuner += [(size, *mine)] if mine else []
+    return nccl, tuner
+
+
+def draw_candidates(axis, scale, cells, coll, sizes, labels=False):
+    """Each algorithm and protocol with all its channels as a line with bars, with fewer as dots."""
+    lines, dots = collections.defaultdict(list), collections.defaultdict(list)
+    for size in sizes:
+        for algo, proto in {c[:2] for c in cells[coll, size]}:
+            counts = sorted(c[2] for c in cells[coll, size] if c[:2] == (algo, proto))
+            for count in counts:
+                us, half = interval(cells[coll, size][algo, proto, count])
+                y = scale(size, us)
+                if y:
+                    (lines if count == counts[-1] else dots)[algo, proto].append((size, y, y * (math.exp(half) - 1)))
+    for (algo, proto), points in sorted(lines.items()):
+        x, y, bars = zip(*points)
+        axis.errorbar(x, y, yerr=bars, color=COLOURS.get(algo, "gray"), linestyle=STYLES[proto], marker=".", capsize=2, linewidth=1.2,
+                      label=f"{algo} {proto}" if labels else None)
+    first = True
+    for (algo, proto), points in sorted(dots.items()):
+        axis.scatter([p[0] for p in points], [p[1] for p in points], s=12, color=COLOURS.get(algo, "gray"), alpha=0.35, linewidths=0,
+                     label="with fewer channels" if labels and first else None)
+        first = False
+
+
+def draw(plt, coll, meta, cells, default, decided, bounds):
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+    factor = bus_factor(coll, int(meta["ranks"]))
+    sizes = sorted({s for c, s in cells if c == coll} | {s for c, s in default if c == coll})
+    nccl, tuner = choices(coll, sizes, cells, default, decided)
+    base = {size: us for size, us, _ in nccl}
+    panels = (("us", lambda size, us: us), ("bus bandwidth, GB/s", lambda size, us: size * factor / us / 1e3),
+              ("times NCCL's choice", lambda size, us: us / base[size] if size in base else None))
+    figure, axes = plt.subplots(1, 3, figsize=(18, 5.6))
+    for axis, (name, scale) in zip(axes, panels):
+        first = axis is axes[0]
+        draw_candidates(axis, scale, cells, coll, sizes, labels=first)
+        for label, points, look in (("NCCL's choice", nccl, {"marker": "o", "s": 95, "facecolors": "none", "edgecolors": "black"}),
+                                    ("the tuner's", tuner, {"marker": "*", "s": 70, "facecolors": "red", "edgecolors": "red"})):
+            points = [(size, scale(size, us)) for size, us, _ in points if scale(size, us)]
+            if points:
+                axis.scatter(*zip(*points), label=label if first else None, zorder=5, **look)
+        line = [(s, bounds[coll, s]) for s in sizes if bounds.get((coll, s), 0) >= 0.05]
+        if line and axis is not axes[2]:
+            axis.plot([s for s, _ in line], [scale(s, b) for s, b in line], color="gray", linewidth=2, alpha=0.5, label="bound" if first else None)
         axis.set_xscale("log", base=2)
+        axis.set_xticks(sizes[:: 1 + len(sizes) // 12])
+        axis.xaxis.set_major_formatter(FuncFormatter(size_text))
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_yscale("log")
         axis.set_xlabel("bytes")
         axis.set_ylabel(name)
         axis.grid(True, which="major", alpha=0.3)
-    low = min(interval(v)[0] for s in sizes for v in cells[coll, s].values())
-    left.set_ylim(bottom=low * 0.7)
-    left.legend(fontsize=8, ncol=2)
-    figure.suptitle(f"{coll}: {meta.get('machine', '')}, NCCL {meta.get('nccl', '')}, {meta.get('date', '')}; bars: 95 % over communicators")
+    axes[0].set_ylim(bottom=0.7 * min(interval(v)[0] for s in sizes for v in cells[coll, s].values()))
+    axes[0].legend(fontsize=8, ncol=2)
+    axes[2].axhline(1, color="black", linewidth=0.8)
+    axes[2].set_ylim(0.45, 3)
+    axes[2].set_yticks([0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3])
+    axes[2].yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    axes[2].yaxis.set_minor_formatter(NullFormatter())
+    many = max((len(v) for s in sizes for v in cells[coll, s].values()), default=1) > 2
+    figure.suptitle(f"{coll}: {meta.get('machine', '')}\nNCCL {meta.get('nccl', '')}, {meta.get('date', '')}; "
+                    + ("bars: 95 % over communicators" if many else "too few communicators for intervals"), fontsize=11)
     figure.tight_layout()
     return figure
 
 
 def table(cells, decided):
-    rows = ["<tr><th>collective<th>bytes<th>NCCL's choice<th>us<th>best measured<th>us<th>gain<th>the tuner takes</tr>"]
+    rows = ["<tr><th>collective<th>bytes<th>NCCL's choice<th>us<th>best measured<th>us<th>gain<th>the tuner takes<th>us</tr>"]
+
+    def time(found):
+        return f"{found[0]:.1f}" + (f" &plusmn; {100 * found[1]:.1f} %" if found[1] else "")
     for (coll, size), d in decided.items():
         pool = cells[coll, size]
-        nccl = (d["nccl_algo"], d["nccl_proto"], int(d["nccl_channels"]))
         best = min(pool, key=lambda c: interval(pool[c])[0])
-        n, b = interval(pool[nccl]), interval(pool[best])
+        theirs = nearest(pool, d["nccl_algo"], d["nccl_proto"], int(d["nccl_channels"]) or 10**6)
+        mine = nearest(pool, d["algo"], d["proto"], int(d["channels"]) or 10**6)
+        choice = "/".join((d["nccl_algo"], d["nccl_proto"], d["nccl_channels"] if d["nccl_channels"] != "0" else "own"))
         taken = "/".join((d["algo"], d["proto"], d["channels"] if d["channels"] != "0" else "own"))
-        rows.append(f"<tr><td>{coll}<td>{size}<td>{'/'.join(map(str, nccl))}<td>{n[0]:.1f} &plusmn; {100 * n[1]:.1f} %<td>{'/'.join(map(str, best))}"
-                    f"<td>{b[0]:.1f} &plusmn; {100 * b[1]:.1f} %<td>{n[0] / b[0]:.2f}<td>{taken}</tr>")
+        rows.append(f"<tr><td>{coll}<td>{size_text(size)}<td>{choice}<td>{time(theirs) if theirs else '-'}<td>{'/'.join(map(str, best))}<td>{time(interval(pool[best]))}"
+                    f"<td>{theirs[0] / interval(pool[best])[0]:.2f}<td>{taken}<td>{time(mine) if mine else '-'}</tr>" if theirs else "")
     return "<table>" + "\n".join(rows) + "</table>"
 
 
@@ -134,26 +183,30 @@ def main():
     except ImportError:
         sys.exit("braid-tune plot: needs matplotlib (Debian, Ubuntu: python3-matplotlib; or pip install matplotlib)")
     prefix = args.out or str(args.sweep).removesuffix(".csv").removesuffix(".sweep")
-    meta, cells = load(args.sweep)
+    meta, cells, default = load(args.sweep)
     if not cells:
         sys.exit(f"braid-tune plot: {args.sweep}: no measurements")
     sizes = ",".join(str(s) for s in sorted({s for _, s in cells}))
-    decided = {(r["coll"], int(r["bytes"])): r for r in tool(args.tool, "judge", str(args.sweep), "--profile", args.profile)}
-    bounds = {(r["coll"], int(r["bytes"])): float(r["bound_us"]) for r in tool(args.tool, "explain", "--profile", args.profile, "--ranks", meta["ranks"], "--nodes", meta["nodes"],
-              "--coll", ",".join(sorted({c for c, _ in cells})), "--bytes", sizes, "--format", "csv")}
+    explained = {(r["coll"], int(r["bytes"])): r for r in tool(args.tool, "explain", "--profile", args.profile, "--ranks", meta["ranks"], "--nodes", meta["nodes"],
+                 "--coll", ",".join(sorted({c for c, _ in cells})), "--bytes", sizes, "--format", "csv")}
+    bounds = {cell: float(r["bound_us"]) for cell, r in explained.items()}
+    # A sweep that names what NCCL chose is judged by that; otherwise NCCL's model says it.
+    judged = {(r["coll"], int(r["bytes"])): r for r in tool(args.tool, "judge", str(args.sweep), "--profile", args.profile)}
+    decided = {cell: d for cell, d in {**explained, **judged}.items() if cell in cells}
     page = [f"<!doctype html><meta charset=utf-8><title>{html.escape(args.sweep.name)}</title>"
             "<style>body{font-family:sans-serif;max-width:75em;margin:2em auto}table{border-collapse:collapse}td,th{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:right}"
             "td:first-child{text-align:left}img{max-width:100%}</style>",
             f"<h1>{html.escape(meta.get('machine', ''))}</h1><p>NCCL {html.escape(meta.get('nccl', ''))}, {meta.get('date', '')}, {meta['ranks']} ranks on {meta['nodes']} nodes, "
-            f"profile {html.escape(args.profile)}. Bars and &plusmn;: 95 % over communicators. Circle: NCCL's choice; star: the tuner's; grey: no algorithm can be faster.</p>"]
+            f"profile {html.escape(args.profile)}. {html.escape(meta.get('note', ''))}. Bars and &plusmn;: 95 % over communicators. Lines: all channels that NCCL takes; dots: fewer. Circle: NCCL's choice; star: the tuner's; grey: no algorithm can be faster.</p>"]
     for coll in sorted({c for c, _ in cells}):
-        figure = draw(plt, coll, meta, cells, decided, bounds)
+        figure = draw(plt, coll, meta, cells, default, decided, bounds)
         for ending in ("png", "svg"):
             figure.savefig(f"{prefix}-{coll}.{ending}", dpi=110)
         picture = base64.b64encode(pathlib.Path(f"{prefix}-{coll}.png").read_bytes()).decode()
         page.append(f'<h2>{coll}</h2><img alt="{coll}" src="data:image/png;base64,{picture}">')
         plt.close(figure)
-    page.append("<h2>Every size</h2>" + table(cells, decided))
+    if decided:
+        page.append("<h2>Every size</h2>" + table(cells, decided))
     pathlib.Path(prefix + ".html").write_text("\n".join(page) + "\n")
     print(f"{prefix}.html, {prefix}-<collective>.png and .svg")
 
