@@ -22,16 +22,19 @@
 #include <braid/wire/devcomm_v1.h>
 #include <braid/wire/number_v1.h>
 
-#define BRAID_OPS_CHUNKS 4096u /* chunks of one block, at most */
-#define BRAID_OPS_RING                                                                             \
-    (8u << 20) /* bytes of all staging rings of a parity: small enough for the L2 cache */
+#include "attempts.h"
+
+#define BRAID_OPS_CHUNKS    4096u /* chunks of one block, at most */
 #define BRAID_OPS_RANKS     64    /* ranks of the collectives: what fits in a kernel's parameters */
 #define BRAID_OPS_TILE      1536u /* bytes that one warp moves by packets */
 #define BRAID_OPS_TILE_WIRE 2048u /* and the bytes of those packets */
-#define BRAID_OPS_PUSHERS   4u    /* warps of an exchange CTA that push */
-#define BRAID_OPS_SERVICE   7u    /* the first warps of it: pushers, announcer, waiter, flagger */
-#define BRAID_OPS_WORKERS   16u   /* and those that work */
-#define BRAID_OPS_WARPS     (BRAID_OPS_SERVICE + BRAID_OPS_WORKERS)
+#define BRAID_OPS_SERVICE                                                                          \
+    (BRAID_OPS_PUSHERS +                                                                           \
+     3u) /* warps of an exchange CTA that move: pushers, announcer, waiter, flagger */
+#define BRAID_OPS_WORKERS 16u /* and those that work */
+#define BRAID_OPS_WARPS   (BRAID_OPS_SERVICE + BRAID_OPS_WORKERS)
+/* Dynamic shared memory of the pushers: BRAID_BULK_SHARED each. */
+#define BRAID_OPS_RING_BYTES (BRAID_OPS_PUSHERS * (BRAID_OPS_STAGES * BRAID_OPS_PIECE + 128u))
 
 /* Where the areas are. */
 struct braid_ops_layout {
@@ -107,6 +110,15 @@ struct braid_ll_copy_args {
     uint32_t aligned; /* all addresses and lengths are multiples of 16 */
     uint32_t reserved;
     struct braid_copy_peer peer[BRAID_OPS_RANKS];
+};
+
+/* An attempt (attempts.h, BRAID_ENGINE_MEET_BY_KERNEL): the flags of copy engines by one warp. */
+struct braid_meet_args {
+    uint64_t words;  /* of the copy engines, offset in the operations window */
+    uint32_t stride; /* between two ranks' words */
+    uint32_t member; /* which word of them */
+    uint32_t ranks;
+    uint32_t rank;
 };
 
 BRAID_STATIC_ASSERT(sizeof(struct braid_ops_layout) == 64, "layout");

@@ -13,7 +13,8 @@ static const char *const number_names[BRAID_NUMBER_COUNT] = {"f32", "f16", "bf16
 /* The kernels that push chunks; they take the ring. */
 static unsigned shared_of(int k)
 {
-    return k == BRAID_KERNEL_EXCHANGE_COPY || k >= BRAID_KERNEL_EXCHANGE_REDUCE
+    return k == BRAID_KERNEL_EXCHANGE_COPY ||
+                   (k >= BRAID_KERNEL_EXCHANGE_REDUCE && k < BRAID_KERNEL_MEET)
                ? BRAID_OPS_RING_BYTES
                : 0;
 }
@@ -24,7 +25,9 @@ static void name_of(int k, char *name, size_t bytes)
     bool exchange = k >= BRAID_KERNEL_EXCHANGE_REDUCE;
     int i = k - (exchange ? BRAID_KERNEL_EXCHANGE_REDUCE : BRAID_KERNEL_LL_REDUCE);
 
-    if (k == BRAID_KERNEL_LL_COPY || k == BRAID_KERNEL_EXCHANGE_COPY)
+    if (k == BRAID_KERNEL_MEET)
+        snprintf(name, bytes, "braid_engine_meet");
+    else if (k == BRAID_KERNEL_LL_COPY || k == BRAID_KERNEL_EXCHANGE_COPY)
         snprintf(name, bytes, "braid_%s_copy", k == BRAID_KERNEL_LL_COPY ? "ll" : "exchange");
     else
         snprintf(name, bytes, "braid_%s_reduce_%s_%s", exchange ? "exchange" : "ll",

@@ -13,16 +13,14 @@
 #include "device/ops/cuda.h"
 #include "device/ops/plan.h"
 
-#define BRAID_OPS_RING_BYTES                                                                       \
-    (BRAID_OPS_PUSHERS * (4u * 8192u + 128u)) /* BRAID_BULK_SHARED of the kernels' pushers */
-
 /* A kernel of the module, by what it is for. */
 enum braid_kernel {
     BRAID_KERNEL_LL_COPY,
     BRAID_KERNEL_EXCHANGE_COPY,
     BRAID_KERNEL_LL_REDUCE, /* [number][2]: 2 ranks, any */
     BRAID_KERNEL_EXCHANGE_REDUCE = BRAID_KERNEL_LL_REDUCE + 2 * BRAID_NUMBER_COUNT, /* likewise */
-    BRAID_KERNELS = BRAID_KERNEL_EXCHANGE_REDUCE + 2 * BRAID_NUMBER_COUNT,
+    BRAID_KERNEL_MEET = BRAID_KERNEL_EXCHANGE_REDUCE + 2 * BRAID_NUMBER_COUNT,      /* an attempt */
+    BRAID_KERNELS = BRAID_KERNEL_MEET + BRAID_ENGINE_MEET_BY_KERNEL,
 };
 
 struct braid_engine;
@@ -72,7 +70,7 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
 void braid_engine_destroy(struct braid_engine *engine);
 
 /* Words of the copy engines' flags in the operations window. */
-#define BRAID_ENGINE_PIECES 2u
+#define BRAID_ENGINE_PIECES (2u + BRAID_ENGINE_SWAP_BY_STAGING)
 #define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece */
 
 #endif

@@ -110,7 +110,7 @@ static void shape_chunks(const struct braid_op_question *q, uint32_t sms,
 
     plan->segment = MIN(q->block, most * BRAID_OPS_CHUNKS * parts);
     block = (plan->segment + parts - 1) / parts;
-    plan->chunk = (uint32_t)least;
+    plan->chunk = BRAID_OPS_STAGED_CHUNK;
     if (plan->method == BRAID_METHOD_DIRECT)
         plan->chunk = (uint32_t)MIN(MAX((block / 128 + least - 1) & ~(least - 1), least), most);
     while (plan->chunk < most && (block + plan->chunk - 1) / plan->chunk > BRAID_OPS_CHUNKS)

@@ -152,7 +152,7 @@ class Bench:
                 row["limit"] = round(median[limit], 2)
                 row["limit_name"] = "copy_engine"
             self.rows.append(row)
-        line = f"{case:34}" + " ".join(f"{n}={median[n]:.2f}" for n in median)
+        line = f"{case:34} " + " ".join(f"{n}={median[n]:.2f}" for n in median)
         self.table.append(line)
         self.say(f"[{time.time() - self.started:5.1f} s] {line}")
 
@@ -390,7 +390,7 @@ class Bench:
         self.say("pieces of copy-engine operations, us: " + " ".join(f"{n}={v[len(v) // 2]:.2f}" for n, v in times.items()))
         self.table.append("pieces, us: " + " ".join(f"{n}={v[len(v) // 2]:.2f}" for n, v in times.items()))
 
-    def flush(self):
+    def flush(self, name="collectives.jsonl"):
         """Writes the rows there are: a group that hangs must not lose the ones before it."""
         if self.rank != 0:
             return
@@ -404,7 +404,7 @@ class Bench:
         names = {torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())}
         common = {"machine": f"{torch.cuda.device_count()}x {'/'.join(names)} NVLink", "commit": commit, "date": time.strftime("%Y-%m-%d"),
                   "versions": {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "cuda": torch.version.cuda, "torch": torch.__version__}}
-        with open(os.path.join(os.environ.get("OUT", "."), "collectives.jsonl"), "a") as f:
+        with open(os.path.join(os.environ.get("OUT", "."), name), "a") as f:
             for row in rows:
                 f.write(json.dumps({**row, **common}) + "\n")
 

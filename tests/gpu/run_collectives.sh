@@ -8,15 +8,22 @@
 #   bench  against NCCL and PyTorch symmetric memory; the fused operator              (at most 120 s, two GPUs)
 #   sanitize  a part of `test` under compute-sanitizer                               (at most  90 s; not by default)
 #   sweep  methods by SM count, for the crossovers                                    (at most  60 s, two GPUs; not by default)
+#   attempts  the choices of device/ops/attempts.h side by side, target `attempts`    (at most  60 s, two GPUs; not by default)
+# TRY=NAME runs a part with the libbraid of an attempt (tests/gpu/attempts.cmake) instead of build/dev/lib's.
 # Rows go to $OUT/collectives.jsonl, logs to $OUT/collectives-PART.log; the ends of the logs are shown last.
 set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 export OUT=${OUT:-$PWD/build/gpu-results} BIN=${BIN:-build/dev/bin}
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1 CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32 PYTHONUNBUFFERED=1
 export LD_LIBRARY_PATH="$PWD/build/dev/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 mkdir -p "$OUT"
+if [ -n "${TRY:-}" ]; then
+  mkdir -p "$OUT/try" && cp "build/dev/lib/attempts/lib$TRY.so" "$OUT/try/libbraid.so.0" || exit 1
+  export LD_LIBRARY_PATH="$OUT/try:$LD_LIBRARY_PATH" BRAID_LIBRARY="$OUT/try/libbraid.so.0"
+fi
 parts=${*:-test wrap many blocks bench}
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+case "${CUDA_VISIBLE_DEVICES-}" in "" | *,*) ;; *) gpus=$((gpus > 0)) ;; esac
 [ "${gpus:-0}" -gt 0 ] || { echo "skipped: no GPU (nvidia-smi lists none)"; exit 77; }
 [ -x "$BIN/gpu_collectives" ] || { echo "skipped: $BIN/gpu_collectives is not built (needs nvcc)"; exit 77; }
 failed=0 summary=""
@@ -44,12 +51,13 @@ part blocks 20 2 "$BIN/gpu_copy_blocks"
 part example 40 1 tests/gpu/with_mps python3 device/examples/04_all_reduce_rmsnorm/op.py
 part bench 120 2 python3 tests/gpu/bench_collectives.py small large gather fused micro
 part sweep 60 2 python3 tests/gpu/bench_collectives.py sweep
+part attempts 60 2 python3 tests/gpu/bench_attempts.py
 part sanitize 90 1 compute-sanitizer --tool memcheck --error-exitcode 9 "$BIN/gpu_collectives" --seconds 60 --bound 60 sums copies
 for name in $parts; do
   [ -e "$OUT/collectives-$name.log" ] || continue
   echo "---- $name"
   case $name in
-    bench | sweep) grep -E "VERIFY|rank [01]:|failed|Error" "$OUT/collectives-$name.log" | tail -n 12
+    bench | sweep | attempts) grep -E "VERIFY|rank [01]:|failed|Error" "$OUT/collectives-$name.log" | tail -n 12
       tail -n 45 "$OUT/collectives-$name.log" | cut -c 1-330 ;;
     *) tail -n "${PART_LINES:-28}" "$OUT/collectives-$name.log" | cut -c 1-240 ;;
   esac

@@ -16,7 +16,9 @@
 #include "ptx/local.cuh"
 
 /* 16-byte vectors that a thread of braid_reduce_group has in flight from each source. */
+#ifndef BRAID_REDUCE_UNROLL
 #define BRAID_REDUCE_UNROLL 4
+#endif
 /* And sources that it loads at the same time when their number is not known at compile time. */
 #define BRAID_REDUCE_BATCH 4
 

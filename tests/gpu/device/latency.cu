@@ -3,6 +3,7 @@
  * barriers of one CTA each. Bare and Braid alternate in one run, timed inside the kernel by the GPU's nanosecond clock after a warm-up,
  * median of RUNS. What is written here by hand in PTX is the counterpart: the least that could work, without any bound.
  */
+#include "tests/gpu/device/barrier_attempts.cuh"
 #include "tests/gpu/device/harness.h"
 
 #define RUNS   15
@@ -194,6 +195,32 @@ __global__ void barriers(const __grid_constant__ struct braid_devcomm c,
     }
 }
 
+/* Barriers of attempt KIND; the same words and epochs for all kinds. */
+template <int KIND>
+__global__ void attempts(const __grid_constant__ struct braid_devcomm c, uint64_t *ns,
+                         struct verdict *v)
+{
+    __shared__ int word;
+    struct braid_barrier b;
+    uint64_t begin = 0;
+    int bad = 0;
+
+    if (threadIdx.x == 0)
+        word = 0;
+    b = braid_barrier_open(&c, 0);
+    for (uint32_t i = 0; i < WARM + ROUNDS && !bad; i++) {
+        if (i == WARM && threadIdx.x == 0)
+            begin = braid_ptx_now_ns();
+        bad = try_barrier<KIND>(&c, &b, &word);
+    }
+    if (KIND != TRY_ONE_CALL && KIND != TRY_ONE_ADD && KIND != TRY_ONE_FENCE)
+        braid_barrier_close_cta(&c, &b);
+    if (threadIdx.x == 0) {
+        *ns = braid_ptx_now_ns() - begin;
+        SEE(v, 0, KIND, 0, bad);
+    }
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -243,6 +270,15 @@ template <int MODE> static double meet(struct rank *r, uint64_t base, int thread
 
     EXPECT(r, braid_comm_sync(r->comm) == 0);
     barriers<MODE><<<1, threads, 0, r->stream>>>(*r->c, *r->w, base, ns, r->verdict);
+    return once(r, ns, 1);
+}
+
+template <int KIND> static double attempt(struct rank *r, int threads)
+{
+    uint64_t *ns = (uint64_t *)(r->dst + 4096);
+
+    EXPECT(r, braid_comm_sync(r->comm) == 0);
+    attempts<KIND><<<1, threads, 0, r->stream>>>(*r->c, ns, r->verdict);
     return once(r, ns, 1);
 }
 
@@ -314,8 +350,36 @@ static void barriers_case(struct rank *r)
     }
 }
 
+static void barrier_attempts_case(struct rank *r)
+{
+    static struct sample s[TRIES];
+    static const int threads[2] = {128, 1024};
+    char name[64];
+
+    for (int k = 0; k < 2; k++) {
+        for (int run = 0; run < RUNS && r->report->failed == 0; run++) {
+            s[TRY_BARE].us[run] = attempt<TRY_BARE>(r, threads[k]);
+            s[TRY_SESSION].us[run] = attempt<TRY_SESSION>(r, threads[k]);
+            s[TRY_STRAIGHT].us[run] = attempt<TRY_STRAIGHT>(r, threads[k]);
+            s[TRY_STRAIGHT_CHEAP].us[run] = attempt<TRY_STRAIGHT_CHEAP>(r, threads[k]);
+            s[TRY_STRAIGHT_WORD].us[run] = attempt<TRY_STRAIGHT_WORD>(r, threads[k]);
+            s[TRY_ONE_CALL].us[run] = attempt<TRY_ONE_CALL>(r, threads[k]);
+            s[TRY_ONE_ADD].us[run] = attempt<TRY_ONE_ADD>(r, threads[k]);
+            s[TRY_ONE_FENCE].us[run] = attempt<TRY_ONE_FENCE>(r, threads[k]);
+        }
+        for (int i = 0; i < TRIES; i++)
+            finish(&s[i]);
+        for (int i = 1; i < TRIES; i++) {
+            snprintf(name, sizeof(name), "try/%d/%s:lat_us", threads[k], barrier_attempts[i]);
+            result(r, name, &s[i], &s[TRY_BARE]);
+        }
+    }
+}
+
 const struct test_case latency_cases[] = {
     {"latency/messages", messages_case, 2, 60, 5000, 1, "", CASE_LATENCY},
     {"latency/barrier", barriers_case, 2, 60, 5000, 1, "", CASE_LATENCY},
+    {"latency/barrier_attempts", barrier_attempts_case, 2, 60, 5000, 1, "",
+     CASE_LATENCY | CASE_SMALL},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };

@@ -50,6 +50,12 @@ BRAID_FN uint32_t braid_ptx_count_gpu_u32(void *p, uint32_t limit)
     return old;
 }
 
+/* Gives the thread's issue slots to others for about `ns` nanoseconds, at most twice as long. */
+BRAID_FN void braid_ptx_sleep_ns(uint32_t ns)
+{
+    asm volatile("nanosleep.u32 %0;" ::"r"(ns));
+}
+
 /* Nonzero in all 32 lanes if `v` is nonzero in all. Orders no memory. */
 BRAID_FN int braid_ptx_all_in_warp(int v)
 {

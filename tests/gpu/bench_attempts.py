@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""The choices of device/ops/attempts.h side by side on two GPUs: each is a libbraid of its own (build/dev/lib/attempts, target `attempts`).
+
+In CUDA graphs, interleaved, the slower rank, median of rounds; every choice is checked against NCCL's result first, and one that fails is
+left out. Prints one table; rows with case `.../try_<name>` go to $OUT/attempts.jsonl. About 40 s. Usage: bench_attempts.py [NAME ...]"""
+import glob
+import os
+import sys
+import traceback
+
+import bench_collectives as bc
+from bench_collectives import MI, bt, dist, mp, torch
+
+LIBRARIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/dev/lib/attempts/lib*.so")
+
+
+class Everyone:
+    """All libraries' errors as one."""
+
+    def __init__(self, libraries):
+        self.libraries = libraries
+
+    def error(self):
+        return next((f"{name}: {b.error()}" for name, (b, _, _) in self.libraries.items() if b.error()), None)
+
+
+class Attempts(bc.Bench):
+    def open(self):
+        self.libraries = {}
+        paths = {"default": None}
+        paths.update({os.path.basename(p)[3:-3]: p for p in sorted(glob.glob(LIBRARIES))})
+        for name, path in paths.items():
+            if self.wanted and name != "default" and name not in self.wanted:
+                continue
+            os.environ.pop("BRAID_LIBRARY", None)
+            if path:
+                os.environ["BRAID_LIBRARY"] = path
+            braid = bt.Braid(self.cpu)
+            self.libraries[name] = (braid, *braid.window(256 * MI))
+        self.first = self.libraries["default"]
+        self.braid, self.window, self.memory = self.first  # the copy engine's bare copy
+
+    def compare(self, case, size, call, fill, want, part, names, repeats):
+        """call(braid, memory) runs it; fill(memory) sets its input; part(memory) is its result."""
+        calls = {}
+        for name in names:
+            if name not in self.libraries:
+                continue
+            braid, _, memory = self.libraries[name]
+            self.braid = braid
+
+            def run(braid=braid, memory=memory):
+                fill(memory)
+                call(braid, memory)
+                out.copy_(part(memory))
+            out = torch.empty_like(want)
+            if self.verify(f"{case}/{name}", run, out, want):
+                calls[name] = lambda braid=braid, memory=memory: call(braid, memory)
+        ours = list(calls)
+        self.braid, self.window, self.memory = self.first
+        calls["copy_engine"] = self.engine_copy(size)
+        self.braid = Everyone(self.libraries)
+        self.record(case, self.measure(calls, repeats), {f"/try_{n}": n for n in ours}, ("nccl",), "copy_engine")
+
+    def all_reduce(self, size, sms):
+        names = [n for n in self.libraries if not n.startswith("ce_")]
+        x = torch.randn(size // 2, device="cuda").bfloat16()
+        want = x.clone()
+        dist.all_reduce(want)
+        how = bt.options(bt.TWO_SHOT, sms)
+
+        def view(memory):
+            return memory[:size].view(torch.bfloat16)
+        self.compare(f"all_reduce/bf16/{size}/two_shot/sms{sms}", size, lambda b, m: b.all_reduce(view(m), view(m), how),
+                     lambda m: view(m).copy_(x), want, view, names, 6 if size > 16 * MI else 20)
+
+    def reduce_scatter(self, size, sms):
+        names = [n for n in self.libraries if not n.startswith("ce_")]
+        block = size // self.world
+        lo = self.rank * block
+        x = torch.randn(size // 2, device="cuda").bfloat16()
+        want = torch.empty(block // 2, device="cuda", dtype=torch.bfloat16)
+        dist.reduce_scatter_tensor(want, x)
+        how = bt.options(bt.STAGED, sms)
+
+        def mine(memory):
+            return memory[lo:lo + block].view(torch.bfloat16)
+        self.compare(f"reduce_scatter/bf16/{size}/staged/sms{sms}", block,
+                     lambda b, m: b.reduce_scatter(m[:size].view(torch.bfloat16), mine(m), how),
+                     lambda m: m[:size].view(torch.bfloat16).copy_(x), want, mine, names, 5)
+
+    def all_gather(self, size, method, sms, names, label):
+        block = size // self.world
+        lo = self.rank * block
+        src = torch.randint(0, 120, (size,), device="cuda", dtype=torch.uint8)
+        want = torch.empty_like(src)
+        own = src[lo:lo + block].clone()
+        dist.all_gather_into_tensor(want, own)
+        how = bt.options(method, sms)
+        self.compare(f"all_gather/u8/{size}/{label}", block, lambda b, m: b.all_gather(m[lo:lo + block], m[:size], how),
+                     lambda m: m[lo:lo + block].copy_(own), want, lambda m: m[:size], names, 5)
+
+    def all_to_all(self, size, in_place):
+        names = ["default"] + [n for n in self.libraries if n.startswith("ce_")]
+        src = torch.randint(0, 120, (size,), device="cuda", dtype=torch.uint8)
+        want = torch.empty_like(src)
+        dist.all_to_all_single(want, src)
+        how = bt.options(bt.ENGINE)
+        self.compare(f"all_to_all/u8/{size}/{'in_place/' if in_place else ''}ce", size // self.world,
+                     lambda b, m: b.all_to_all(m[:size] if in_place else src, m[:size], how),
+                     lambda m: m[:size].copy_(src) if in_place else None, want, lambda m: m[:size], names, 5)
+
+    def prune(self):
+        """A library whose waits have failed on any rank is left out from here on."""
+        for name in list(self.libraries):
+            if not self.agree(self.libraries[name][0].error() is None):
+                failed = self.libraries.pop(name)[0]
+                self.say(f"{name} has failed and is left out: {failed.error()}")
+
+    def run(self):
+        """False if a case could not be measured."""
+        fine = True
+        kernels = [n for n in self.libraries if not n.startswith(("ce_", "pull"))]
+        engines = ["default"] + [n for n in self.libraries if n.startswith("ce_")]
+        for work in (lambda: self.all_reduce(64 * MI, 16), lambda: self.all_reduce(64 * MI, 12), lambda: self.all_reduce(64 * MI, 8),
+                     lambda: self.all_reduce(16 * MI, 16),
+                     lambda: self.reduce_scatter(128 * MI, 16), lambda: self.reduce_scatter(128 * MI, 32),
+                     lambda: self.all_gather(128 * MI, bt.DIRECT, 16, kernels, "direct/sms16"),
+                     lambda: self.all_gather(128 * MI, bt.ENGINE, 0, engines, "ce"),
+                     lambda: self.all_gather(16 * MI, bt.ENGINE, 0, engines, "ce"),
+                     lambda: self.all_to_all(128 * MI, True), lambda: self.all_to_all(128 * MI, False)):
+            try:
+                work()
+            except Exception:
+                print(f"rank {self.rank}:\n{traceback.format_exc(limit=6)}", flush=True)
+                fine = False
+            self.prune()
+        return fine
+
+
+def main(rank, world, port, wanted):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", rank=rank, world_size=world, device_id=torch.device("cuda", rank))
+    Attempts.wanted = wanted
+    bench = Attempts(rank, world)
+    fine = bench.run()
+    bench.flush("attempts.jsonl")
+    bench.say("\n".join(bench.table))
+    os._exit(0 if fine else 1)  # as in bench_collectives.py
+
+
+if __name__ == "__main__":
+    if torch.cuda.device_count() < 2:
+        print("skipped: needs two GPUs")
+        sys.exit(77)
+    mp.spawn(main, args=(2, int(os.environ.get("PORT", "29613")), sys.argv[1:]), nprocs=2)
