@@ -7,10 +7,28 @@
  * slot, epoch.cuh) of a tile is ready when its word has reached g * arrivals, by signed difference.
  *   arrivals = 1   braid_tile_ready stores the generation: one producer a tile
  *   arrivals > 1   counted tiles: each of `arrivals` producers adds 1 in each generation (several CTAs, several ranks)
+ * The epoch of a slot is 1 in the first kernel (unless braid_comm_config.first_epoch says otherwise), so it can be the generation.
  *
  * Reuse: a tile's data may be overwritten for generation g + 1 only when its consumer has said that it is done with g. Either a
  * second tile set in the other direction (consumers call braid_tile_ready on it, producers wait for generation g before they write
  * g + 1), or two data buffers used in turn with one such word an operation, or a barrier between operations.
+ *
+ * A pipeline: rank 0 produces, rank 1 consumes, each block has a ring of DEPTH tiles in rank 1's memory (device/examples/02, whole):
+ *     host      braid_window_alloc(comm, bytes of all tiles + words of both sets, &window);     on both ranks; zeroed: generation 0
+ *               braid_comm_check_launch(comm, kernel, blocks, threads, 0);                      all CTAs that wait must run together
+ *     kernel    struct braid_tiles full = { words, blocks * DEPTH, 1 }, empty = { words + 4 * blocks * DEPTH, blocks * DEPTH, 1 };
+ *               launch = braid_epoch_begin(&c, 0);                                              1, 2, ...
+ *               for (n = 0; n < TILES; n++) {                                                   TILES is a multiple of DEPTH
+ *                   slot = blockIdx.x * DEPTH + n % DEPTH;
+ *                   generation = (launch - 1) * (TILES / DEPTH) + n / DEPTH + 1;                of this slot
+ *     rank 0        braid_tile_wait_cta(&c, &w, &empty, slot, generation - 1);                  true at once in generation 1
+ *                   all threads: store the tile through braid_window_pointer(&w, 1, ...)
+ *                   braid_tile_ready_cta(&c, &w, &full, 1, slot, generation);
+ *     rank 1        braid_tile_wait_cta(&c, &w, &full, slot, generation);
+ *                   all threads: use the tile at braid_window_local(&w, ...)
+ *                   braid_tile_ready_cta(&c, &w, &empty, 0, slot, generation);                  begins with the barrier: all have read
+ *               }
+ *               braid_epoch_end_cta(&c, 0);
  */
 #ifndef BRAID_DEVICE_TILE_CUH
 #define BRAID_DEVICE_TILE_CUH
