@@ -15,8 +15,8 @@
  *     braid_window_free(window);
  *     braid_comm_destroy(comm);
  *
- * Errors: functions return 0 or a negative errno number; the reason is logged once (NCCL_DEBUG=WARN shows it). Collective functions
- * fail on all ranks together wherever they can still talk to each other.
+ * Errors: functions return 0 or a negative errno number; the reason is logged once, on stderr. Collective functions fail on all ranks
+ * together wherever they can still talk to each other.
  * Threading: calls for one communicator must not overlap, except braid_comm_abort, braid_comm_error and the getters, which any
  * thread may call at any time before braid_comm_destroy. Different communicators are independent. One process may hold
  * many communicators, also of several ranks (one thread a rank for the collective calls).

@@ -32,8 +32,8 @@
 #include "device/tile.cuh"
 #include "device/wait.cuh"
 #include "device/window.cuh"
-#if defined(__CUDACC__) ||                                                                         \
-    defined(__CUDACC_RTC__) /* templates; bulk.cuh (TMA) is included by those who want it */
+/* templates; bulk.cuh (TMA) is included by those who want it */
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #include "device/ll.cuh"
 #include "device/number.cuh"
 #include "device/reduce.cuh"

@@ -53,20 +53,20 @@ enum braid_gemm_dtype {
 enum braid_gemm_method {
     BRAID_GEMM_AUTO = 0,   /* from the profile, else by a model */
     BRAID_GEMM_SERIAL = 1, /* collective and product one after the other, both Braid's */
-    BRAID_GEMM_RING_EXCHANGE =
-        2, /* own rows first (AG), peers' rows first (RS); parts follow as they arrive */
-    BRAID_GEMM_PIPELINE =
-        3, /* split by split: every rank's part of a split before the next split */
-    BRAID_GEMM_BULK =
-        4, /* a collective beside a product that does not depend on it; braid_gemm_bulk only */
-    BRAID_GEMM_TILE =
-        5, /* one persistent kernel that waits for tiles; not there yet, -EOPNOTSUPP */
+    /* own rows first (AG), peers' rows first (RS); parts follow as they arrive */
+    BRAID_GEMM_RING_EXCHANGE = 2,
+    /* split by split: every rank's part of a split before the next split */
+    BRAID_GEMM_PIPELINE = 3,
+    /* a collective beside a product that does not depend on it; braid_gemm_bulk only */
+    BRAID_GEMM_BULK = 4,
+    /* one persistent kernel that waits for tiles; not there yet, -EOPNOTSUPP */
+    BRAID_GEMM_TILE = 5,
 };
 
 /* Desc flags. */
 #define BRAID_GEMM_W_TRANSPOSED 1u /* w is stored [N,K], as a PyTorch linear layer keeps it */
-#define BRAID_GEMM_KEEP_GATHERED                                                                   \
-    2u /* AG: all M rows stay readable at braid_gemm_gathered until the next run */
+/* AG: all M rows stay readable at braid_gemm_gathered until the next run */
+#define BRAID_GEMM_KEEP_GATHERED 2u
 
 #define BRAID_GEMM_MAX_ALGOS 12
 

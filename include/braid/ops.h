@@ -42,18 +42,18 @@ struct braid_ops;
 
 /* How an operation is done. AUTO takes the profile's choice for size and ranks (device/README.md shows the crossovers). */
 #define BRAID_METHOD_AUTO 0u
-#define BRAID_METHOD_PACKETS                                                                       \
-    1u /* flag in the data, one crossing: lowest latency, 4/3 of the bytes */
+/* flag in the data, one crossing: lowest latency, 4/3 of the bytes */
+#define BRAID_METHOD_PACKETS  1u
 #define BRAID_METHOD_ONE_SHOT 2u /* all-reduce: everything to everyone */
-#define BRAID_METHOD_TWO_SHOT                                                                      \
-    3u /* all-reduce: reduce-scatter and all-gather in one kernel; `out` in a window */
-#define BRAID_METHOD_STAGED 4u /* through the peers' staging buffers; any memory */
-#define BRAID_METHOD_DIRECT 5u /* straight into the peers' `out`, which is in a window */
-#define BRAID_METHOD_ENGINE 6u /* copy engines, no SM; `out` in a window */
+/* all-reduce: reduce-scatter and all-gather in one kernel; `out` in a window */
+#define BRAID_METHOD_TWO_SHOT 3u
+#define BRAID_METHOD_STAGED   4u /* through the peers' staging buffers; any memory */
+#define BRAID_METHOD_DIRECT   5u /* straight into the peers' `out`, which is in a window */
+#define BRAID_METHOD_ENGINE   6u /* copy engines, no SM; `out` in a window */
 
 /* Flags of an operation. */
-#define BRAID_OP_NO_OVERLAP                                                                        \
-    1u /* do not let this kernel's launch overlap the end of the kernel before it in the stream */
+/* do not let this kernel's launch overlap the end of the kernel before it in the stream */
+#define BRAID_OP_NO_OVERLAP 1u
 
 /* Choices for one call; NULL or zeros for the defaults. Equal on all ranks, except sms. */
 struct braid_op_options {

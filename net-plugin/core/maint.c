@@ -155,7 +155,8 @@ err_close:
     return err;
 }
 
-void braid_maint_wake(void)
+/* Tells the thread that a deadline changed. */
+static void wake(void)
 {
     uint64_t one = 1;
 
@@ -199,7 +200,7 @@ static void on_linger(struct braid_watch *watch, uint32_t events)
 void braid_maint_poke(struct braid_watch *watch)
 {
     atomic_store(&watch->poked, true);
-    braid_maint_wake();
+    wake();
 }
 
 void braid_maint_linger(int fd, const void *rest, size_t bytes)
@@ -233,7 +234,7 @@ void braid_maint_stop(void)
         return;
     }
     maint.stopping = true;
-    braid_maint_wake();
+    wake();
     braid_maint_unlock();
     pthread_join(maint.thread, NULL);
     for (watch = maint.watches; watch != NULL; watch = next) {
@@ -264,7 +265,7 @@ int braid_maint_add(struct braid_watch *watch, uint32_t events)
         watch->next->prev = watch;
     maint.watches = watch;
     if (watch->deadline_ns != 0)
-        braid_maint_wake();
+        wake();
     return 0;
 }
 

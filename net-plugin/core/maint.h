@@ -46,8 +46,6 @@ int braid_maint_change(struct braid_watch *watch, uint32_t events);
 void braid_maint_remove(struct braid_watch *watch);
 /* Runs the watch's handler soon, with no events. Any thread, no lock needed: how the data path leaves work to the thread. */
 void braid_maint_poke(struct braid_watch *watch);
-/* Tells the thread that a deadline changed. */
-void braid_maint_wake(void);
 
 /*
  * Ends a stream without losing what was sent: shuts down writing after the `bytes` at `rest` are out, then reads until the peer has

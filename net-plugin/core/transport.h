@@ -142,15 +142,15 @@ struct braid_lane {
 /* How a transport works; data, not operations. */
 enum {
     BRAID_T_STREAM = 1 << 0, /* lanes are byte streams that attach() takes one by one */
-    BRAID_T_REMOTE_WRITE =
-        1 << 1, /* put() needs braid_remote: RECV words carry address and registration */
-    BRAID_T_COPIES_SOURCE =
-        1 << 2, /* control() has taken its body when it returns 0 (all current transports) */
+    /* put() needs braid_remote: RECV words carry address and registration */
+    BRAID_T_REMOTE_WRITE = 1 << 1,
+    /* control() has taken its body when it returns 0 (all current transports) */
+    BRAID_T_COPIES_SOURCE = 1 << 2,
     BRAID_T_PUT_STARTS =
         1
         << 3, /* a chunk says how many its message has, so no START is sent: put() sends the first one */
-    BRAID_T_STAGES_GPU =
-        1 << 4, /* GPU memory is filled by copy engines: not while a kernel polls it */
+    /* GPU memory is filled by copy engines: not while a kernel polls it */
+    BRAID_T_STAGES_GPU = 1 << 4,
 };
 
 struct braid_transport {

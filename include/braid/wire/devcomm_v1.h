@@ -45,8 +45,8 @@ typedef unsigned long long uintptr_t;
 #define BRAID_DEVCOMM_VERSION 1u
 #define BRAID_INLINE_PEERS    8u  /* peers whose window base travels in the kernel's parameters */
 #define BRAID_MAX_RANKS       128 /* ranks of one device communicator */
-#define BRAID_WAIT_POLLS                                                                           \
-    64 /* a wait that polls one word leaves its loop for the cold path once in so many polls */
+/* a wait that polls one word leaves its loop for the cold path once in so many polls */
+#define BRAID_WAIT_POLLS 64
 
 /* What a wait, a barrier or a packet read returns. The values are negative Linux errno numbers. */
 #define BRAID_DEV_OK      0
@@ -69,8 +69,8 @@ typedef unsigned long long uintptr_t;
 #define BRAID_WAIT_TILE    5u /* index = tile */
 #define BRAID_WAIT_CHUNK   6u /* collectives: index = chunk of the peer's data */
 #define BRAID_WAIT_RESULT  7u /* collectives: index = chunk of the peer's result */
-#define BRAID_WAIT_BEGIN                                                                           \
-    8u /* collectives: the peer has not begun, or (BRAID_DEV_INVALID) works on another size */
+/* collectives: the peer has not begun, or (BRAID_DEV_INVALID) works on another size */
+#define BRAID_WAIT_BEGIN  8u
 #define BRAID_WAIT_ENGINE 9u  /* an operation by copy engines; found by the host */
 #define BRAID_WAIT_USER   16u /* from here on: a kernel author's own waits */
 

@@ -18,23 +18,23 @@
 #endif
 
 enum braid_rec_type {
-    BRAID_REC_RECV =
-        1, /* receiver to sender: `body` is an array of braid_recv_word, in posted order */
+    /* receiver to sender: `body` is an array of braid_recv_word, in posted order */
+    BRAID_REC_RECV = 1,
     BRAID_REC_EAGER = 2, /* sender to receiver: a whole message, `arg` its tag, `body` its bytes */
-    BRAID_REC_START =
-        3, /* sender to receiver: message of `value` bytes goes into sub `arg`, in chunks of 1 << `shift` bytes */
+    /* sender to receiver: message of `value` bytes goes into sub `arg`, in chunks of 1 << `shift` bytes */
+    BRAID_REC_START = 3,
     BRAID_REC_CHUNK = 4, /* sender to receiver: `body` lands in sub `arg` at offset `value` */
-    BRAID_REC_MR =
-        5, /* receiver to sender: registration `arg`; `body` is the transport's description of it */
+    /* receiver to sender: registration `arg`; `body` is the transport's description of it */
+    BRAID_REC_MR = 5,
     BRAID_REC_CREDIT = 6, /* either way: says nothing but its header (acknowledgement and credit) */
-    BRAID_REC_FAIL =
-        7, /* either way: the connection is given up; `arg` the errno, `body` a line of text for the peer's log */
-    BRAID_REC_BYE =
-        8, /* either way, outside the sequence: orderly close; an end of stream without it means that the peer died */
-    BRAID_REC_DONE =
-        9, /* receiver to sender: every sub before `arg` has landed whole (retained sources may go) */
-    BRAID_REC_FENCE =
-        10, /* either way: lane `arg` is given up; the receiver's carries the bitmaps of what landed */
+    /* either way: the connection is given up; `arg` the errno, `body` a line of text for the peer's log */
+    BRAID_REC_FAIL = 7,
+    /* either way, outside the sequence: orderly close; an end of stream without it means that the peer died */
+    BRAID_REC_BYE = 8,
+    /* receiver to sender: every sub before `arg` has landed whole (retained sources may go) */
+    BRAID_REC_DONE = 9,
+    /* either way: lane `arg` is given up; the receiver's carries the bitmaps of what landed */
+    BRAID_REC_FENCE = 10,
     BRAID_REC_TYPES
 };
 
