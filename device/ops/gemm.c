@@ -125,7 +125,8 @@ static bool same_shape(const struct braid_gemm_desc *a, const struct braid_gemm_
 {
     return a->op == b->op && a->dtype == b->dtype && a->flags == b->flags && a->m == b->m &&
            a->n == b->n && a->k == b->k && a->bulk_m == b->bulk_m && a->bulk_n == b->bulk_n &&
-           a->alignment == b->alignment;
+           a->alignment == b->alignment &&
+           (a->settings.method == BRAID_GEMM_BULK) == (b->settings.method == BRAID_GEMM_BULK);
 }
 
 /* This rank's idea of the settings. */
@@ -198,6 +199,24 @@ static int settle(struct braid_gemm *g)
     return rc;
 }
 
+/* What every pointer of the program is a multiple of, when the caller's pointers are multiples of what he promised. */
+static uint32_t inner_alignment(const struct braid_gemm *g)
+{
+    size_t bits = g->desc.alignment;
+
+    for (size_t i = 0; i < g->program.count; i++) {
+        const struct braid_gemm_instr *instr = &g->program.instr[i];
+
+        if (instr->kind != BRAID_GEMM_I_GEMM)
+            continue;
+        bits |= (size_t)instr->src_row * braid_gemm_row_bytes(g, instr->src);
+        bits |= (size_t)instr->dst_row * braid_gemm_row_bytes(g, instr->dst);
+        if (instr->acc != BRAID_GEMM_B_NONE)
+            bits |= (size_t)instr->acc_row * braid_gemm_row_bytes(g, instr->acc);
+    }
+    return (uint32_t)MIN(bits & -bits, 256);
+}
+
 static int open_blas(struct braid_gemm *g)
 {
     const struct braid_gemm_settings *set = &g->desc.settings;
@@ -206,7 +225,7 @@ static int open_blas(struct braid_gemm *g)
         .w_transposed = g->desc.flags & BRAID_GEMM_W_TRANSPOSED,
         .n = g->desc.n,
         .k = g->desc.k,
-        .alignment = g->desc.alignment,
+        .alignment = inner_alignment(g),
         .sms = set->sm_margin > 0 ? MAX(1, g->on.sms - set->sm_margin) : 0,
         .workspace_bytes = BRAID_GEMM_WORKSPACE,
     };
@@ -300,7 +319,10 @@ static int make_scratch(struct braid_gemm *g)
     if (staged)
         rc =
             allocate(g, &g->stage, (size_t)g->desc.m * braid_gemm_row_bytes(g, BRAID_GEMM_B_STAGE));
-    return rc ? rc : allocate(g, &g->workspace, BRAID_GEMM_WORKSPACE);
+    for (uint32_t lane = 0; rc == 0 && lane < BRAID_GEMM_LANE_PUSH; lane++)
+        if (lane == 0 || g->program.lanes & 1u << lane)
+            rc = allocate(g, &g->workspace[lane], MAX(g->blas.workspace_bytes, 256));
+    return rc;
 }
 
 static int load_kernels(struct braid_gemm *g)
@@ -345,7 +367,7 @@ static int warm_up(struct braid_gemm *g)
 
     for (size_t i = 0; rc == 0 && i < g->blas.count; i++)
         rc = braid_gemm_blas_run(&g->blas, (int)i, p, p, g->blas.products[i].adds ? p : NULL, p,
-                                 (void *)(uintptr_t)g->workspace, stream);
+                                 (void *)(uintptr_t)g->workspace[0], stream);
     if (rc == 0)
         rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(stream), "first run of products");
     if (memory)
@@ -511,8 +533,9 @@ static void tear_down(struct braid_gemm *g)
 {
     for (size_t i = 0; i < g->event_count; i++)
         g->cuda->event_destroy(g->events[i]);
-    if (g->workspace)
-        g->cuda->mem_free(g->workspace);
+    for (uint32_t lane = 0; lane < BRAID_GEMM_LANE_PUSH; lane++)
+        if (g->workspace[lane])
+            g->cuda->mem_free(g->workspace[lane]);
     if (g->stage)
         g->cuda->mem_free(g->stage);
     if (g->module)
@@ -671,7 +694,7 @@ int braid_gemm_compute(struct braid_gemm *g, const void *x, const void *w, void 
     rc = braid_gemm_enter(g);
     if (rc != 0)
         return rc;
-    rc = braid_gemm_blas_run(&g->blas, g->whole, x, w, NULL, y, (void *)(uintptr_t)g->workspace,
+    rc = braid_gemm_blas_run(&g->blas, g->whole, x, w, NULL, y, (void *)(uintptr_t)g->workspace[0],
                              stream);
     braid_gemm_leave(g);
     return rc;

@@ -1,7 +1,7 @@
 # Products fused with communication (gemm_*). Read by device/CMakeLists.txt; paths are relative to device/.
 # The schedule and the choice of settings are plain C and are built, and tested, everywhere. The rest needs the CUDA toolkit's headers
 # and compiler at build time, and libcuda and libcublasLt only at run time.
-braid_library(braid_gemm_plan SOURCES ops/gemm_choice.c ops/gemm_plan.c LINKS braid_common)
+braid_library(braid_gemm_plan SOURCES ops/gemm_choice.c ops/gemm_model.c ops/gemm_plan.c LINKS braid_common m)
 if(BRAID_HAVE_CUDA)
   set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/gemm_kernels.fatbin)
   list(GET BRAID_CUDA_ARCHS 0 first)

@@ -6,7 +6,7 @@
  *   gemm_lanes.c  the streams that the objects of a communicator share
  *   gemm_watch.c  the thread that ends late waits
  *   gemm_tune.c   timing of cuBLASLt's proposals
- *   gemm_choice.c settings from the profile or the model
+ *   gemm_choice.c settings from the profile or the model, gemm_model.c the model
  *   gemm_blas.c, gemm_cuda.c  the libraries, opened at run time
  * Threading: an object belongs to one thread at a time; `watch` is shared with the watchdog.
  */
@@ -27,7 +27,8 @@
 #include "device/ops/gemm_cuda.h"
 #include "device/ops/gemm_plan.h"
 
-#define BRAID_GEMM_WORKSPACE ((size_t)32 << 20) /* what cuBLASLt wants on Hopper, a stream */
+#define BRAID_GEMM_WORKSPACE                                                                       \
+    ((size_t)32 << 20) /* the most that a product may need beside its operands */
 
 /*
  * States of a lane's busy word in pinned memory. The GPU writes RUNNING before the lane's first wait and IDLE after its last one; the
@@ -67,7 +68,7 @@ struct braid_gemm_call {
 };
 
 /*
- * Streams beside the caller's, with the memory that products on them need: one set a communicator, because a GPU has few hardware
+ * Streams beside the caller's: one set a communicator, because a GPU has few hardware
  * queues and a stream that waits blocks the ones that share its queue. All ranks run their operations in the same order, so one set
  * cannot deadlock.
  */
@@ -78,8 +79,7 @@ struct braid_gemm_lanes {
     uint32_t slots; /* epoch slots handed out to objects, from the end of the communicator's */
     CUstream stream[BRAID_GEMM_MAX_LANES];    /* [0] is unused */
     CUstream watch[BRAID_GEMM_WATCH_STREAMS]; /* of the watchdog and of set-up */
-    CUdeviceptr workspace[BRAID_GEMM_LANE_PUSH];
-    CUdeviceptr one; /* a word that is 1 */
+    CUdeviceptr one;                          /* a word that is 1 */
 };
 
 struct braid_gemm {
@@ -109,7 +109,11 @@ struct braid_gemm {
     size_t offset[BRAID_GEMM_B_COUNT]; /* of window buffers; the flags are at 0 */
     CUdeviceptr base[BRAID_MAX_RANKS]; /* the window of each rank */
     CUdeviceptr stage;
-    CUdeviceptr workspace; /* for products on the caller's stream */
+    /*
+     * For products, one a compute lane. Lanes are shared streams, but in replayed graphs of several objects nothing orders what was
+     * captured on the same lane, so the memory is the object's own.
+     */
+    CUdeviceptr workspace[BRAID_GEMM_LANE_PUSH];
     CUevent *events;
     size_t event_count;
     CUdeviceptr busy; /* the busy words as the GPU sees them */

@@ -131,8 +131,8 @@ int braid_gemm_blas_open(struct braid_gemm_blas *blas, const struct braid_gemm_b
         return rc;
     blas->type = config->dtype == BRAID_GEMM_FP16 ? CUDA_R_16F : CUDA_R_16BF;
     blas->n = config->n;
+    blas->alignment = config->alignment;
     blas->k = config->k;
-    blas->workspace_bytes = config->workspace_bytes;
     rc = set_up(blas, config);
     if (rc != 0) {
         if (why_bytes > 0)
@@ -200,6 +200,8 @@ int braid_gemm_blas_product(struct braid_gemm_blas *blas, int64_t rows, bool add
         lt.layout_destroy(fresh.y);
         return -ENOMEM;
     }
+    for (int i = 0; i < fresh.count; i++)
+        blas->workspace_bytes = MAX(blas->workspace_bytes, fresh.proposal[i].workspaceSize);
     blas->products = grown;
     grown[blas->count] = fresh;
     return (int)blas->count++;

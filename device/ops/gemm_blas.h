@@ -30,7 +30,8 @@ struct braid_gemm_blas {
     cublasLtMatrixLayout_t w;
     cudaDataType_t type;
     int64_t n, k;
-    size_t workspace_bytes; /* every stream that runs products brings so much */
+    uint32_t alignment;
+    size_t workspace_bytes; /* the most that a proposal of the products made so far needs */
     struct braid_gemm_product *products;
     size_t count;
 };
@@ -39,9 +40,9 @@ struct braid_gemm_blas_config {
     int dtype; /* enum braid_gemm_dtype */
     bool w_transposed;
     int64_t n, k;
-    uint32_t alignment; /* of all pointers, bytes */
-    int sms;            /* SMs a product may use, 0 = all */
-    size_t workspace_bytes;
+    uint32_t alignment;     /* of all pointers, bytes */
+    int sms;                /* SMs a product may use, 0 = all */
+    size_t workspace_bytes; /* the most that a proposal may need */
 };
 
 /* 0; -ENOSYS without the library (`why` says what was tried); -EPROTO when it refuses. The CUDA context must be current. */
@@ -52,7 +53,7 @@ void braid_gemm_blas_close(struct braid_gemm_blas *blas);
 /* Finds or makes the product; its index or a negative errno (-ENOMEM, -EPROTO when the library has no proposal). */
 int braid_gemm_blas_product(struct braid_gemm_blas *blas, int64_t rows, bool adds);
 
-/* Enqueues. `acc` may be NULL for a product without addend and must not be `y`. 0 or -EPROTO. */
+/* Enqueues. `workspace` has blas->workspace_bytes and one stream at a time. `acc` may be NULL for a product without addend and must not be `y`. 0 or -EPROTO. */
 int braid_gemm_blas_run(struct braid_gemm_blas *blas, int product, const void *x, const void *w,
                         const void *acc, void *y, void *workspace, cudaStream_t stream);
 

@@ -1,8 +1,4 @@
-/*
- * Choice of settings, see gemm_choice.h. The model's constants were measured on H200:
- * a product fills the SMs in waves of 128 x 256 tiles, a copy engine pushes 381 GB/s, a step between two engines costs some
- * microseconds.
- */
+/* Choice of settings, see gemm_choice.h; the model is in gemm_model.c. */
 #include "device/ops/gemm_choice.h"
 
 #include <errno.h>
@@ -16,113 +12,9 @@
 #include "common/util.h"
 #include "device/ops/gemm_plan.h"
 
-#define SM_FLOP_PER_US   6.1e6 /* bf16 on one SM */
-#define MEMORY_B_PER_US  4.0e6 /* device memory, reading */
-#define LAUNCH_US        3.0   /* a product that must wait for something */
-#define PUSH_B_PER_US    3.7e5 /* one copy engine over NVLink, beside products */
-#define START_US         6.0   /* until the first push: the peer must have begun, too */
-#define PUSH_US          6.5   /* a part on the link, beside its bytes */
-#define ARRIVE_US        6.0   /* from the end of a push to the product that waited for it */
-#define EXCHANGE_US      18.0  /* a whole collective by copy engines, beside its bytes */
-#define ADD_B_PER_US     3.0e6
-#define KERNEL_US        3.5 /* a collective by SMs, beside the bytes */
-#define KERNEL_B_PER_US  2.4e5
 #define KERNEL_SMS       32
-#define ELEMENT_BYTES    2.0
 #define NEEDED_ADVANTAGE 0.95
-
-double braid_gemm_model_product_us(int64_t rows, int64_t n, int64_t k, int sms)
-{
-    double flop = 2.0 * (double)rows * (double)n * (double)k;
-    double tiles = (double)((rows + 127) / 128) * (double)((n + 255) / 256);
-    double waves = (double)(int64_t)((tiles + sms - 1) / sms);
-    double by_tiles = waves * 2.0 * 128 * 256 * (double)k / SM_FLOP_PER_US;
-    double by_flop = 1.3 * flop / (SM_FLOP_PER_US * sms);
-    double bytes = ELEMENT_BYTES *
-                   ((double)rows * (double)k + (double)n * (double)k + (double)rows * (double)n);
-
-    return MAX(MIN(by_tiles, by_flop), bytes / MEMORY_B_PER_US) + LAUNCH_US;
-}
-
-static double push_us(double rows, double width)
-{
-    return PUSH_US + rows * width * ELEMENT_BYTES / PUSH_B_PER_US;
-}
-
-struct timeline {
-    double compute; /* when the compute lanes are free */
-    double link;    /* when the copy engine is free */
-};
-
-static double serial_us(const struct braid_gemm_desc *d, const struct braid_gemm_machine *on,
-                        bool by_sms)
-{
-    double part = (double)d->m / on->ranks, peers = on->ranks - 1;
-    double product = braid_gemm_model_product_us(d->m, d->n, d->k, on->sms);
-    double width = (double)(d->op == BRAID_AG_GEMM ? d->k : d->n);
-    double add = LAUNCH_US + part * (double)d->n * ELEMENT_BYTES * (peers + 2) / ADD_B_PER_US;
-
-    if (peers == 0)
-        return product;
-    if (by_sms)
-        return product + KERNEL_US +
-               peers * part * width * ELEMENT_BYTES / KERNEL_B_PER_US *
-                   (d->op == BRAID_GEMM_AR ? 2 : 1);
-    if (d->op == BRAID_AG_GEMM)
-        return product + EXCHANGE_US + peers * push_us(part, width);
-    return product + EXCHANGE_US + add +
-           peers * push_us(part, width) * (d->op == BRAID_GEMM_AR ? 2 : 1);
-}
-
-static double gather_us(const struct braid_gemm_desc *d, const struct braid_gemm_machine *on,
-                        const struct braid_gemm_settings *set)
-{
-    int64_t bounds[BRAID_GEMM_MAX_SPLITS + 1], part = d->m / on->ranks;
-    uint32_t splits = braid_gemm_split(part, (uint32_t)set->num_splits, set->taper ? 1 : 0, bounds);
-    struct timeline t = {braid_gemm_model_product_us(part, d->n, d->k, on->sms), START_US};
-
-    for (int d_rank = 1; d_rank < on->ranks; d_rank++)
-        for (uint32_t c = 0; c < splits; c++) {
-            int64_t rows = bounds[c + 1] - bounds[c];
-
-            t.link += push_us((double)rows, (double)d->k);
-            t.compute =
-                MAX(t.compute, t.link) + braid_gemm_model_product_us(rows, d->n, d->k, on->sms);
-        }
-    return t.compute;
-}
-
-static double reduce_us(const struct braid_gemm_desc *d, const struct braid_gemm_machine *on,
-                        const struct braid_gemm_settings *set)
-{
-    int64_t bounds[BRAID_GEMM_MAX_SPLITS + 1], part = d->m / on->ranks;
-    uint32_t splits = braid_gemm_split(part, (uint32_t)set->num_splits, set->taper ? 2 : 0, bounds);
-    double arrived[BRAID_GEMM_MAX_SPLITS] = {0};
-    struct timeline t = {0, START_US};
-
-    for (int s = 0; s < on->ranks; s++)
-        for (uint32_t c = 0; c < splits; c++) {
-            int64_t rows = bounds[c + 1] - bounds[c];
-            double start = MAX(t.compute, s > 0 ? arrived[c] : 0);
-
-            t.compute = start + braid_gemm_model_product_us(rows, d->n, d->k, on->sms);
-            if (s == on->ranks - 1 && d->op != BRAID_GEMM_AR)
-                continue;
-            t.link = MAX(t.link, t.compute) +
-                     push_us((double)rows, (double)d->n) * (s == on->ranks - 1 ? on->ranks - 1 : 1);
-            arrived[c] = t.link + ARRIVE_US;
-        }
-    return MAX(t.compute, d->op == BRAID_GEMM_AR ? t.link + LAUNCH_US : 0);
-}
-
-double braid_gemm_model_us(const struct braid_gemm_desc *desc, const struct braid_gemm_machine *on,
-                           const struct braid_gemm_settings *settings)
-{
-    if (settings->method == BRAID_GEMM_SERIAL || on->ranks == 1)
-        return serial_us(desc, on, settings->num_sm > 0);
-    return desc->op == BRAID_AG_GEMM ? gather_us(desc, on, settings)
-                                     : reduce_us(desc, on, settings);
-}
+#define MORE_PARTS       0.98 /* what further or unequal parts must be worth */
 
 void braid_gemm_settings_complete(int op, struct braid_gemm_settings *settings)
 {
@@ -140,6 +32,7 @@ void braid_gemm_model_choose(const struct braid_gemm_desc *desc,
                              const struct braid_gemm_machine *on,
                              struct braid_gemm_settings *settings)
 {
+    static const int32_t splits[] = {1, 2, 3, 4, 6, 8};
     struct braid_gemm_settings best = {.method = BRAID_GEMM_SERIAL};
     double best_us;
 
@@ -151,16 +44,16 @@ void braid_gemm_model_choose(const struct braid_gemm_desc *desc,
         braid_gemm_model_us(desc, on, &by_sms) < braid_gemm_model_us(desc, on, &best))
         best = by_sms;
     best_us = braid_gemm_model_us(desc, on, &best) * NEEDED_ADVANTAGE;
-    for (int32_t splits = 1; splits <= 8 && on->ranks > 1; splits *= 2)
-        for (int32_t taper = 0; taper <= (splits > 1 && desc->op == BRAID_AG_GEMM); taper++) {
+    for (size_t i = 0; i < ARRAY_SIZE(splits) && on->ranks > 1; i++)
+        for (int32_t taper = 0; taper <= (splits[i] > 1 ? 2 : 0); taper++) {
             struct braid_gemm_settings set = {
-                .method = BRAID_GEMM_RING_EXCHANGE, .num_splits = splits, .taper = taper};
+                .method = BRAID_GEMM_RING_EXCHANGE, .num_splits = splits[i], .taper = taper};
             double us;
 
             braid_gemm_settings_complete(desc->op, &set);
             us = braid_gemm_model_us(desc, on, &set);
-            if (us <
-                best_us * (splits > 1 ? 0.995 : 1.0)) { /* fewer parts when it is all the same */
+            if (us < best_us * (i + taper > 0 ? MORE_PARTS
+                                              : 1.0)) { /* the simplest when it is all the same */
                 best_us = us;
                 best = set;
             }
@@ -218,18 +111,19 @@ static int parse_settings(const char *text, const struct braid_gemm_machine *on,
     long lt = 0;
 
     memset(set, 0, sizeof(*set));
-    if (sscanf(
-            text,
-            " method=%23s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d lt=%ld "
-            "algos=%511s",
-            method, &set->num_splits, &set->lanes, &set->taper, &set->num_sm, &set->sm_margin,
-            &set->own_splits, &set->signal, &lt, algos) < 9)
+    if (sscanf(text,
+               " method=%23s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d "
+               "direct=%d "
+               "lt=%ld algos=%511s",
+               method, &set->num_splits, &set->lanes, &set->taper, &set->num_sm, &set->sm_margin,
+               &set->own_splits, &set->signal, &set->direct, &lt, algos) < 10)
         return -EINVAL;
     set->method = braid_gemm_method_parse(method);
     if (set->method < BRAID_GEMM_SERIAL || set->method > BRAID_GEMM_PIPELINE ||
         set->num_splits < 1 || set->num_splits > BRAID_GEMM_MAX_SPLITS || set->lanes < 1 ||
         set->lanes > 4 || set->own_splits < 1 || set->num_sm < 0 || set->sm_margin < 0 ||
-        set->signal < 0 || set->signal > 2)
+        set->signal < 0 || set->signal > 2 || set->taper < 0 || set->taper > 2 || set->direct < 0 ||
+        set->direct > 1)
         return -EINVAL;
     if (lt == on->lt_version)
         parse_algos(algos, set);
@@ -261,11 +155,12 @@ int braid_gemm_profile_load(const char *path, const struct braid_gemm_desc *desc
 static void write_row(FILE *file, const char *key, const struct braid_gemm_machine *on,
                       const struct braid_gemm_settings *set)
 {
-    fprintf(file,
-            "%s method=%s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d lt=%ld "
-            "algos=",
-            key, braid_gemm_method_name(set->method), set->num_splits, set->lanes, set->taper,
-            set->num_sm, set->sm_margin, set->own_splits, set->signal, on->lt_version);
+    fprintf(
+        file,
+        "%s method=%s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d direct=%d "
+        "lt=%ld algos=",
+        key, braid_gemm_method_name(set->method), set->num_splits, set->lanes, set->taper,
+        set->num_sm, set->sm_margin, set->own_splits, set->signal, set->direct, on->lt_version);
     for (int i = 0; i < BRAID_GEMM_MAX_ALGOS && set->algos[i].rows > 0; i++)
         fprintf(file, "%s%" PRId64 "/%d/%d", i ? "," : "", set->algos[i].rows, set->algos[i].adds,
                 set->algos[i].proposal);

@@ -18,7 +18,7 @@ struct braid_gemm_machine {
     long lt_version; /* of cuBLASLt: names of proposals are only kept within one version */
 };
 
-/* Microseconds that the model expects of settings whose method is SERIAL, RING_EXCHANGE or PIPELINE. */
+/* gemm_model.c: microseconds that the model expects of settings whose method is SERIAL, RING_EXCHANGE or PIPELINE. */
 double braid_gemm_model_us(const struct braid_gemm_desc *desc, const struct braid_gemm_machine *on,
                            const struct braid_gemm_settings *settings);
 

@@ -21,6 +21,7 @@ struct run {
     size_t at; /* instruction */
     size_t events;
     const struct braid_gemm_instr *before;
+    enum braid_gemm_share share;
 };
 
 size_t braid_gemm_row_bytes(const struct braid_gemm *g, int buffer)
@@ -139,16 +140,17 @@ static int edge_step(struct run *r, const struct braid_gemm_instr *i)
     return rc;
 }
 
+/* Without the credits of the peer, when only products run, what is meant for its window goes into the own one. */
 static int product_step(struct run *r, const struct braid_gemm_instr *i, int product)
 {
     struct braid_gemm *g = r->g;
+    int to = i->peer < 0 || r->share == BRAID_GEMM_ONLY_PRODUCTS ? g->rank : i->peer;
     const void *acc =
         i->acc ? (const void *)(uintptr_t)address(r, g->rank, i->acc, i->acc_row) : NULL;
     int rc = braid_gemm_blas_run(
         &g->blas, product, (const void *)(uintptr_t)address(r, g->rank, i->src, i->src_row),
-        r->call->w, acc, (void *)(uintptr_t)address(r, g->rank, i->dst, i->dst_row),
-        (void *)(uintptr_t)(i->lane == 0 ? g->workspace : g->lanes->workspace[i->lane]),
-        stream_of(r, i->lane));
+        r->call->w, acc, (void *)(uintptr_t)address(r, to, i->dst, i->dst_row),
+        (void *)(uintptr_t)g->workspace[i->lane], stream_of(r, i->lane));
 
     if (rc != 0)
         BRAID_WARN("cuBLASLt refused a product of %ld rows", (long)i->rows);
@@ -246,7 +248,7 @@ static int step(struct run *r, const struct braid_gemm_instr *i, int product)
 int braid_gemm_enqueue(struct braid_gemm *g, const struct braid_gemm_call *call,
                        enum braid_gemm_share share)
 {
-    struct run r = {.g = g, .call = call};
+    struct run r = {.g = g, .call = call, .share = share};
     int rc = 0;
 
     for (size_t n = 0; rc == 0 && n < g->program.count; n++) {

@@ -16,9 +16,6 @@ static void drop(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
         if (l->watch[i])
             cuda->stream_destroy(l->watch[i]);
-    for (uint32_t lane = 1; lane < BRAID_GEMM_LANE_PUSH; lane++)
-        if (l->workspace[lane])
-            cuda->mem_free(l->workspace[lane]);
     if (l->one)
         cuda->mem_free(l->one);
     free(l);
@@ -37,9 +34,6 @@ static int fill(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (int i = 0; rc == 0 && i < BRAID_GEMM_WATCH_STREAMS; i++)
         rc = braid_gemm_cuda_check(cuda->stream_create(&l->watch[i], CU_STREAM_NON_BLOCKING, least),
                                    "stream");
-    for (uint32_t lane = 1; rc == 0 && lane < BRAID_GEMM_LANE_PUSH; lane++)
-        rc = braid_gemm_cuda_check(cuda->mem_alloc(&l->workspace[lane], BRAID_GEMM_WORKSPACE),
-                                   "memory for products");
     rc = rc ? rc : braid_gemm_cuda_check(cuda->mem_alloc(&l->one, 256), "memory for a flag");
     rc = rc ? rc : braid_gemm_cuda_check(cuda->fill32(l->one, 1, 64, l->watch[0]), "flag");
     return rc ? rc : braid_gemm_cuda_check(cuda->stream_synchronize(l->watch[0]), "flag");

@@ -29,21 +29,37 @@ struct builder {
 };
 
 /* The part boundary after share `i` of `splits`, in rows, before rounding. */
-static int64_t boundary(int64_t rows, uint32_t splits, uint32_t i, int taper)
+static int64_t boundary(int64_t rows, uint32_t splits, uint32_t i, enum braid_gemm_shape shape)
 {
     int64_t weight = 0, before = 0;
 
     for (uint32_t j = 0; j < splits; j++) {
-        uint32_t ends = MIN(j, splits - 1 - j) + 1;
-        int64_t w = taper == 1 ? (int64_t)(splits - j) : taper == 2 ? (int64_t)ends : 1;
+        uint32_t left = splits - 1 - j, end = MIN(j, left);
+        int64_t w = 1;
 
+        switch (shape) {
+        case BRAID_GEMM_EVEN: break;
+        case BRAID_GEMM_FALLING: w = left + 1; break;
+        case BRAID_GEMM_BOTH_SMALL: w = end + 1; break;
+        case BRAID_GEMM_HALVING: w = (int64_t)1 << left; break;
+        case BRAID_GEMM_BOTH_HALVED: w = (int64_t)1 << end; break;
+        }
         weight += w;
         before += j < i ? w : 0;
     }
     return rows * before / weight;
 }
 
-uint32_t braid_gemm_split(int64_t rows, uint32_t splits, int taper,
+enum braid_gemm_shape braid_gemm_taper(int op, int taper)
+{
+    if (taper == 0)
+        return BRAID_GEMM_EVEN;
+    if (op == BRAID_AG_GEMM)
+        return taper == 1 ? BRAID_GEMM_FALLING : BRAID_GEMM_HALVING;
+    return taper == 1 ? BRAID_GEMM_BOTH_SMALL : BRAID_GEMM_BOTH_HALVED;
+}
+
+uint32_t braid_gemm_split(int64_t rows, uint32_t splits, enum braid_gemm_shape shape,
                           int64_t bounds[BRAID_GEMM_MAX_SPLITS + 1])
 {
     int64_t grain = 128;
@@ -54,7 +70,7 @@ uint32_t braid_gemm_split(int64_t rows, uint32_t splits, int taper,
         grain /= 2;
     bounds[0] = 0;
     for (uint32_t i = 1; i < splits; i++) {
-        int64_t at = (boundary(rows, splits, i, taper) + grain / 2) / grain * grain;
+        int64_t at = (boundary(rows, splits, i, shape) + grain / 2) / grain * grain;
 
         at = MAX(at, bounds[count] + grain);
         if (at >= rows)
@@ -231,7 +247,7 @@ static void push_gather(struct builder *b, int src)
 static void own_products(struct builder *b)
 {
     int64_t own[BRAID_GEMM_MAX_SPLITS + 1], base = b->rank * b->part;
-    uint32_t count = braid_gemm_split(b->part, (uint32_t)b->set->own_splits, 0, own);
+    uint32_t count = braid_gemm_split(b->part, (uint32_t)b->set->own_splits, BRAID_GEMM_EVEN, own);
 
     for (uint32_t c = 0; c < count; c++)
         move(b, BRAID_GEMM_I_GEMM, take_lane(b), BRAID_GEMM_B_X, own[c], BRAID_GEMM_B_Y,
@@ -277,6 +293,24 @@ static void make_gather(struct builder *b, bool keep)
     join_lanes(b);
 }
 
+/* The flag behind a product that wrote its rows into the peer's window, on its own lane or beside it. */
+static void announce_direct(struct builder *b, uint32_t lane, uint32_t flag, int peer)
+{
+    if (b->set->signal == 2) {
+        edge(b, lane, LANE_POST);
+        lane = LANE_POST;
+    }
+    post_flag(b, lane, flag, peer);
+}
+
+/* With products that write to the next rank themselves all compute lanes wait for its credit. */
+static void begin_direct(struct builder *b, int next)
+{
+    wait_flag(b, LANE_PUSH, braid_gemm_flag_credit(next), next);
+    for (uint32_t lane = 0; lane < b->lanes; lane++)
+        edge(b, LANE_PUSH, lane);
+}
+
 /* One step of the reduce-scatter ring: part c of the rows of the rank that step s works for. */
 static void reduce_step(struct builder *b, int s, uint32_t c, bool scatter_only)
 {
@@ -290,14 +324,24 @@ static void reduce_step(struct builder *b, int s, uint32_t c, bool scatter_only)
 
     if (s > 0)
         wait_flag(b, lane, arrived(b, s - 1, c), prev);
-    i = move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, row,
-             last ? BRAID_GEMM_B_Y : BRAID_GEMM_B_STAGE, last ? own_row : row, rows);
+    if (last)
+        i = move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, row, BRAID_GEMM_B_Y, own_row, rows);
+    else if (b->set->direct)
+        i = move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, row, BRAID_GEMM_B_PART,
+                 s * b->part + b->bounds[c], rows);
+    else
+        i = move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, row, BRAID_GEMM_B_STAGE, row, rows);
     if (s > 0) {
         i->acc = BRAID_GEMM_B_PART;
         i->acc_row = (s - 1) * b->part + b->bounds[c];
     }
     if (last)
         return;
+    if (b->set->direct) {
+        i->peer = next;
+        announce_direct(b, lane, arrived(b, s, c), next);
+        return;
+    }
     edge(b, lane, LANE_PUSH);
     if (s == 0 && c == 0)
         wait_flag(b, LANE_PUSH, braid_gemm_flag_credit(next), next);
@@ -345,10 +389,15 @@ static void make_reduce(struct builder *b, bool all)
     uint32_t steps = (uint32_t)b->ranks, keys = b->splits + steps - 1;
 
     fork_lanes(b, compute_mask(b) | 1u << LANE_PUSH | (all ? 1u << LANE_COPY : 0));
-    begin_in_order(b);
+    if (!b->set->direct)
+        begin_in_order(b);
     post_flag(b, LANE_PUSH, braid_gemm_flag_credit(b->rank), peer_after(b, -1));
     if (all)
         grant_all(b, true);
+    if (b->set->direct) {
+        begin_direct(b, peer_after(b, 1));
+        begin_in_order(b);
+    }
     for (uint32_t key = 0; key < (pipeline ? keys : steps); key++)
         for (uint32_t j = 0; j < (pipeline ? steps : b->splits); j++) {
             uint32_t s = pipeline ? j : key, c = pipeline ? key - j : j;
@@ -530,13 +579,13 @@ int braid_gemm_program_make(const struct braid_gemm_desc *desc,
 {
     bool bulk = settings->method == BRAID_GEMM_BULK;
     struct builder b = {.p = program, .set = settings, .rank = rank, .ranks = ranks, .m = desc->m};
-    int taper = !settings->taper ? 0 : desc->op == BRAID_AG_GEMM ? 1 : 2;
 
     memset(program, 0, sizeof(*program));
     if (!valid(desc, settings, rank, ranks))
         return -EINVAL;
     b.part = (bulk ? desc->bulk_m : desc->m) / ranks;
-    b.splits = braid_gemm_split(b.part, (uint32_t)MAX(settings->num_splits, 1), taper, b.bounds);
+    b.splits = braid_gemm_split(b.part, (uint32_t)MAX(settings->num_splits, 1),
+                                braid_gemm_taper(desc->op, settings->taper), b.bounds);
     b.lanes = (uint32_t)MAX(1, MIN(settings->lanes, 4));
     program->splits = b.splits;
     program->credits = 2 * (uint32_t)ranks;

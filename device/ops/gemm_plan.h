@@ -24,7 +24,7 @@
 #define BRAID_GEMM_MAX_LANES  7 /* four compute lanes, push, copy, post */
 
 enum braid_gemm_kind {
-    BRAID_GEMM_I_GEMM, /* dst rows = src rows x weight (+ acc rows) */
+    BRAID_GEMM_I_GEMM, /* dst rows (of `peer`, if one is named) = src rows x weight (+ acc rows) */
     BRAID_GEMM_I_PUSH, /* dst rows on `peer` = src rows; dst is a window buffer */
     BRAID_GEMM_I_COPY, /* dst rows = src rows, this GPU */
     BRAID_GEMM_I_ADD,  /* dst rows = src rows + the same rows of every peer's slot in acc */
@@ -76,9 +76,16 @@ struct braid_gemm_program {
 
 /*
  * Cuts `rows` into at most `splits` parts and writes the splits + 1 boundaries. Parts are multiples of 128 rows where there are
- * enough rows. `taper`: 0 even, 1 the last part small, 2 the first and the last part small. Returns the number of parts, >= 1.
+ * enough rows. Returns the number of parts, >= 1.
  */
-uint32_t braid_gemm_split(int64_t rows, uint32_t splits, int taper,
+enum braid_gemm_shape {
+    BRAID_GEMM_EVEN,
+    BRAID_GEMM_FALLING,    /* 4 3 2 1: the last part is small */
+    BRAID_GEMM_BOTH_SMALL, /* 1 2 2 1: the first and the last part are small */
+    BRAID_GEMM_HALVING,    /* 8 4 2 1 */
+    BRAID_GEMM_BOTH_HALVED /* 1 2 4 4 2 1 */
+};
+uint32_t braid_gemm_split(int64_t rows, uint32_t splits, enum braid_gemm_shape shape,
                           int64_t bounds[BRAID_GEMM_MAX_SPLITS + 1]);
 
 /*
@@ -90,6 +97,9 @@ int braid_gemm_program_make(const struct braid_gemm_desc *desc,
                             struct braid_gemm_program *program);
 
 void braid_gemm_program_free(struct braid_gemm_program *program);
+
+/* What settings.taper means for an operation. */
+enum braid_gemm_shape braid_gemm_taper(int op, int taper);
 
 /* Flag words. A credit names who grants it; the arrival words are counted per slot (source rank or ring step) and part. */
 static inline uint32_t braid_gemm_flag_credit(int granter)

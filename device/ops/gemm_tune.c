@@ -1,10 +1,12 @@
 /*
  * Times cuBLASLt's proposals for the products of one object, on random numbers in memory of its own: the matrix units draw less power
- * on zeros and run faster then. What is found goes into the settings, so that a profile can keep it.
+ * on zeros and run faster then. What is found goes into the settings, so that a profile can keep it, and is remembered for the
+ * process, because a search makes many objects of one shape whose parts are often equal. Threading: any; a lock guards the memory.
  */
 #include "device/ops/gemm.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,61 @@ struct trial {
     CUevent begin, end;
     CUdeviceptr x, w, y, acc;
 };
+
+/* A product that was timed before. */
+struct finding {
+    struct finding *next;
+    CUdevice device;
+    int dtype, turned, sms;
+    uint32_t alignment;
+    int64_t rows, n, k;
+    bool adds;
+    int best;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct finding *findings;
+
+static struct finding question(const struct braid_gemm *g, const struct braid_gemm_product *p)
+{
+    return (struct finding){.device = g->device,
+                            .dtype = g->desc.dtype,
+                            .turned = (int)(g->desc.flags & BRAID_GEMM_W_TRANSPOSED),
+                            .sms = g->desc.settings.sm_margin,
+                            .alignment = g->blas.alignment,
+                            .rows = p->rows,
+                            .n = g->desc.n,
+                            .k = g->desc.k,
+                            .adds = p->adds};
+}
+
+/* The proposal that was the fastest for this product, or -1. */
+static int recall(const struct finding *q)
+{
+    int best = -1;
+
+    pthread_mutex_lock(&lock);
+    for (const struct finding *f = findings; f != NULL && best < 0; f = f->next)
+        if (f->device == q->device && f->dtype == q->dtype && f->turned == q->turned &&
+            f->sms == q->sms && f->alignment == q->alignment && f->rows == q->rows &&
+            f->n == q->n && f->k == q->k && f->adds == q->adds)
+            best = f->best;
+    pthread_mutex_unlock(&lock);
+    return best;
+}
+
+static void remember(struct finding finding)
+{
+    struct finding *f = malloc(sizeof(*f));
+
+    if (f == NULL)
+        return; /* it is timed again */
+    *f = finding;
+    pthread_mutex_lock(&lock);
+    f->next = findings;
+    findings = f;
+    pthread_mutex_unlock(&lock);
+}
 
 /* Numbers in [-1, 1): a bf16 or fp16 of exponent field so that no value is large, random sign and mantissa. */
 static void fill_pattern(uint16_t *pattern, size_t count, int dtype)
@@ -99,7 +156,8 @@ static int enqueue(struct trial *t, int product)
 
     return braid_gemm_blas_run(&g->blas, product, (void *)(uintptr_t)t->x, (void *)(uintptr_t)t->w,
                                g->blas.products[product].adds ? (void *)(uintptr_t)t->acc : NULL,
-                               (void *)(uintptr_t)t->y, (void *)(uintptr_t)g->workspace, t->stream);
+                               (void *)(uintptr_t)t->y, (void *)(uintptr_t)g->workspace[0],
+                               t->stream);
 }
 
 /* The fastest of ROUNDS rounds of REPEATS products; a negative number when the proposal does not run. */
@@ -179,15 +237,27 @@ int braid_gemm_tune(struct braid_gemm *g, struct CUstream_st *stream)
     if (rc != 0)
         return rc;
     for (size_t i = 0; rc == 0 && i < g->blas.count; i++) {
-        if (named(set, &g->blas.products[i]))
+        struct braid_gemm_product *p = &g->blas.products[i];
+        struct finding q = question(g, p);
+
+        if (named(set, p))
             continue;
-        if (!opened)
-            rc = open_trial(&t);
-        opened = true;
-        if (rc == 0)
-            rc = tune_product(&t, (int)i);
-        if (rc == 0)
-            keep(set, &g->blas.products[i]);
+        q.best = recall(&q);
+        if (q.best < 0 || q.best >= p->count) {
+            if (!opened)
+                rc = open_trial(&t);
+            opened = true;
+            if (rc == 0)
+                rc = tune_product(&t, (int)i);
+            if (rc == 0) {
+                q.best = p->use;
+                remember(q);
+            }
+        }
+        if (rc == 0) {
+            p->use = q.best;
+            keep(set, p);
+        }
     }
     g->info.settings = *set;
     if (opened)

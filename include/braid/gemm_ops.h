@@ -77,20 +77,30 @@ struct braid_gemm_algo {
     int32_t proposal; /* index into cuBLASLt's list, 0 = its first */
 };
 
-/* Settings of one shape. Zero in a field means its default. */
+/*
+ * Settings of one shape. Zero in a field means its default.
+ *   num_splits  parts of one rank's rows, 1 to 32; default 1 for AG, SERIAL and BULK, else 2
+ *   lanes       streams for the products, 1 to 4; default 2: the next part fills the SMs that the last wave leaves idle
+ *   taper       0 equal parts; 1 the parts that nothing hides are small (AG the last one, else the first and the last); 2 smaller
+ *               still, by halves
+ *   num_sm      0: copy engine (use_ce); else SMs that move the rows: a push kernel, or, for SERIAL, the collectives of
+ *               braid/ops.h, which are the fastest for few rows
+ *   sm_margin   SMs that products leave free (bulk beside SM communication)
+ *   own_splits  AG: parts of the own rows; default 1
+ *   signal      how rows are announced: 0 a stream write before the next push, 1 a copied word, 2 a stream write beside it
+ *   direct      RS and AR, not SERIAL: 1 the products themselves write the peer's rows into its window: no copy engine, no staging
+ */
 struct braid_gemm_settings {
-    int32_t method;     /* enum braid_gemm_method */
-    int32_t num_splits; /* parts of one rank's rows, 1 to 32; default 1 for AG, 2 otherwise */
-    /* streams for the products, 1 to 4; default 2: the next part fills the last wave's idle SMs */
+    int32_t method; /* enum braid_gemm_method */
+    int32_t num_splits;
     int32_t lanes;
-    int32_t taper; /* 1: the part that nothing hides is small */
-    /* 0: copy engine (use_ce); else SMs that move the rows: a push kernel, or, for SERIAL, the collectives of braid/ops.h,
-     * which are the fastest for few rows */
+    int32_t taper;
     int32_t num_sm;
-    int32_t sm_margin;  /* SMs that products leave free (bulk beside SM communication) */
-    int32_t own_splits; /* AG: parts of the own rows; default 1 */
-    /* how a push is announced: 0 a stream write beside the next push, 1 a copied word, 2 a stream write before it */
+    int32_t sm_margin;
+    int32_t own_splits;
     int32_t signal;
+    int32_t direct;
+    int32_t reserved;
     struct braid_gemm_algo algos[BRAID_GEMM_MAX_ALGOS]; /* rows == 0: unused */
 };
 
@@ -182,7 +192,8 @@ BRAID_API int braid_gemm_status(struct braid_gemm *gemm, struct braid_gemm_error
 
 /*
  * Times cuBLASLt's proposals for every product of the object on `stream` that its settings do not name yet and keeps the fastest
- * (settings of braid_gemm_describe then name them). Takes some milliseconds a product and waits for the stream. Not collective.
+ * (settings of braid_gemm_describe then name them, BRAID_GEMM_MAX_ALGOS at most). What was timed before in this process is not timed
+ * again. Takes some milliseconds a product and waits for the stream. Not collective.
  */
 BRAID_API int braid_gemm_tune(struct braid_gemm *gemm, struct CUstream_st *stream);
 

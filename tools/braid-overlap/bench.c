@@ -122,12 +122,11 @@ static void describe_shape(const struct bench *b, struct braid_gemm_desc *desc)
                                      .alignment = ALIGNMENT};
 }
 
-/* An object with these settings; tuned when asked, and what was learned about products is kept for the next one. */
+/* An object with these settings, tuned when asked. */
 static int make_gemm(struct bench *b, const struct braid_gemm_settings *set, bool tune,
                      struct braid_gemm **gemm_p)
 {
     struct braid_gemm_desc desc;
-    struct braid_gemm_info info;
     int rc;
 
     describe_shape(b, &desc);
@@ -136,15 +135,10 @@ static int make_gemm(struct bench *b, const struct braid_gemm_settings *set, boo
         desc.bulk_m = desc.m;
         desc.bulk_n = desc.op == BRAID_AG_GEMM ? desc.k : desc.n;
     }
-    if (set->method != BRAID_GEMM_AUTO)
-        memcpy(desc.settings.algos, b->known.algos, sizeof(desc.settings.algos));
     rc = braid_gemm_create(b->s->comm, &desc, gemm_p);
     if (rc != 0 || !tune)
         return rc;
-    rc = ranks_agree(b->s->self, braid_gemm_tune(*gemm_p, b->s->stream));
-    if (rc == 0 && braid_gemm_describe(*gemm_p, &info) == 0)
-        memcpy(b->known.algos, info.settings.algos, sizeof(b->known.algos));
-    return rc;
+    return ranks_agree(b->s->self, braid_gemm_tune(*gemm_p, b->s->stream));
 }
 
 static struct variant *add(struct bench *b, enum role role, const char *name,
@@ -258,54 +252,92 @@ struct candidate {
 static void add_candidate(struct candidate *list, int *count, struct braid_gemm_settings set)
 {
     struct candidate *c = &list[*count];
-    char sms[16] = "";
 
     if (*count == CANDIDATES_MAX)
         return;
     (*count)++;
-    if (set.num_sm > 0)
-        snprintf(sms, sizeof(sms), "/%dsm", set.num_sm);
     c->set = set;
-    snprintf(c->name, sizeof(c->name), "%s/%d%s%s%s%s",
-             set.method == BRAID_GEMM_SERIAL          ? "serial"
-             : set.method == BRAID_GEMM_RING_EXCHANGE ? "ring_exchange"
-                                                      : "pipeline",
-             set.num_splits, set.lanes == 1 ? "/1lane" : "", set.taper ? "/taper" : "",
-             set.signal == 1 ? "/copied" : "", sms);
+    if (c->set.lanes == 0)
+        c->set.lanes = 2;
+    setting_name(&c->set, c->name, sizeof(c->name));
 }
 
-#define SETTINGS(...) ((struct braid_gemm_settings){.lanes = 2, __VA_ARGS__})
+/* Schedules with parts of `splits`, as far as the rows of a rank have so many parts of 128 rows. */
+struct trial {
+    int32_t splits, taper, lanes, signal, num_sm, direct, method;
+};
 
-/* What is worth trying for a shape. Parts below 128 rows only for short shapes. */
+#define RING 0 /* method of a trial */
+
+/* What the model of one copy engine beside products says is close, and what it does not know: flags by copy, pushes by SMs. */
+static const struct trial gather_trials[] = {
+    {1, 0, 1, 0, 0, 0, RING},
+    {1, 0, 2, 0, 0, 0, RING},
+    {2, 0, 2, 0, 0, 0, RING},
+    {2, 0, 2, 1, 0, 0, RING},
+    {2, 0, 1, 0, 0, 0, RING},
+    {3, 1, 2, 0, 0, 0, RING},
+    {4, 0, 2, 0, 0, 0, RING},
+    {4, 1, 2, 0, 0, 0, RING},
+    {4, 1, 2, 1, 0, 0, RING},
+    {4, 2, 2, 0, 0, 0, RING},
+    {4, 2, 2, 1, 0, 0, RING},
+    {6, 2, 2, 0, 0, 0, RING},
+    {6, 2, 3, 1, 0, 0, RING},
+    {8, 1, 2, 1, 0, 0, RING},
+    {8, 0, 2, 0, 0, 0, RING},
+    {2, 0, 2, 0, 16, 0, RING},
+    {4, 2, 2, 0, 8, 0, RING},
+    {4, 2, 2, 0, 16, 0, RING},
+    {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE},
+};
+
+/* Likewise, and products that write to the peer themselves. */
+static const struct trial reduce_trials[] = {
+    {2, 0, 2, 0, 0, 0, RING},  {2, 0, 2, 1, 0, 0, RING},  {3, 0, 2, 0, 0, 0, RING},
+    {4, 0, 2, 0, 0, 0, RING},  {4, 0, 2, 1, 0, 0, RING},  {4, 1, 2, 1, 0, 0, RING},
+    {6, 0, 2, 0, 0, 0, RING},  {6, 2, 2, 1, 0, 0, RING},  {8, 0, 2, 0, 0, 0, RING},
+    {8, 1, 2, 0, 0, 0, RING},  {8, 1, 2, 1, 0, 0, RING},  {12, 0, 3, 1, 0, 0, RING},
+    {2, 0, 2, 0, 16, 0, RING}, {4, 0, 2, 0, 16, 0, RING}, {1, 0, 1, 0, 0, 1, RING},
+    {2, 0, 2, 0, 0, 1, RING},  {2, 0, 2, 2, 0, 1, RING},  {2, 0, 1, 0, 0, 1, RING},
+    {3, 0, 3, 0, 0, 1, RING},  {4, 0, 2, 0, 0, 1, RING},  {4, 0, 2, 2, 0, 1, RING},
+    {4, 1, 2, 0, 0, 1, RING},  {8, 1, 2, 2, 0, 1, RING},  {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE},
+};
+
+static void add_trials(const struct bench *b, struct candidate *list, int *count,
+                       const struct trial *trials, size_t trial_count)
+{
+    for (size_t i = 0; i < trial_count; i++) {
+        const struct trial *t = &trials[i];
+
+        if (t->splits > 1 && b->part < 128 * t->splits)
+            continue;
+        add_candidate(list, count,
+                      (struct braid_gemm_settings){
+                          .method = t->method == RING ? BRAID_GEMM_RING_EXCHANGE : t->method,
+                          .num_splits = t->splits,
+                          .lanes = t->lanes,
+                          .taper = t->taper,
+                          .num_sm = t->num_sm,
+                          .signal = t->signal,
+                          .direct = t->direct});
+    }
+}
+
+/* What is worth trying for a shape: serial ones, then schedules. */
 static int list_candidates(const struct bench *b, struct candidate *list)
 {
-    const int ring = BRAID_GEMM_RING_EXCHANGE, serial = BRAID_GEMM_SERIAL;
+    struct braid_gemm_settings serial = {.method = BRAID_GEMM_SERIAL, .num_splits = 1};
     int count = 0;
 
-    add_candidate(list, &count, SETTINGS(.method = serial, .num_splits = 1));
+    add_candidate(list, &count, serial);
     if (b->part * MAX(b->shape.k, b->shape.n) <= (int64_t)4 << 20)
-        for (int sms = 16; sms <= 128; sms *= 2)
-            add_candidate(list, &count, SETTINGS(.method = serial, .num_splits = 1, .num_sm = sms));
-    if (b->shape.op == BRAID_AG_GEMM || b->part < 128)
-        for (int lanes = 1; lanes <= 2; lanes++)
-            add_candidate(
-                list, &count,
-                ((struct braid_gemm_settings){.method = ring, .num_splits = 1, .lanes = lanes}));
-    for (int splits = 2; splits <= 16 && b->part >= 128 * splits; splits *= 2)
-        for (int i = 0; i < (splits > 2 ? 4 : 2); i++)
-            add_candidate(
-                list, &count,
-                SETTINGS(.method = ring, .num_splits = splits, .signal = i % 2, .taper = i / 2));
-    if (b->part >= 1024) {
-        add_candidate(list, &count,
-                      ((struct braid_gemm_settings){.method = ring, .num_splits = 2, .lanes = 1}));
-        add_candidate(list, &count,
-                      ((struct braid_gemm_settings){.method = ring, .num_splits = 4, .lanes = 3}));
-        add_candidate(list, &count, SETTINGS(.method = ring, .num_splits = 3));
-        add_candidate(list, &count, SETTINGS(.method = ring, .num_splits = 6));
-        add_candidate(list, &count, SETTINGS(.method = BRAID_GEMM_PIPELINE, .num_splits = 4));
-        add_candidate(list, &count, SETTINGS(.method = ring, .num_splits = 4, .num_sm = 16));
-    }
+        for (serial.num_sm = 16; serial.num_sm <= 128; serial.num_sm *= 2)
+            add_candidate(list, &count, serial);
+    if (b->shape.op == BRAID_AG_GEMM)
+        add_trials(b, list, &count, gather_trials, ARRAY_SIZE(gather_trials));
+    else
+        add_trials(b, list, &count, reduce_trials, ARRAY_SIZE(reduce_trials));
     return count;
 }
 

@@ -37,8 +37,7 @@ struct bench {
     void *x, *w, *y, *full, *partial, *send, *recv;
     struct variant variants[VARIANTS_MAX];
     int count;
-    struct braid_gemm_settings known; /* algorithms found so far, of this shape */
-    char reason[160];                 /* of the default choice */
+    char reason[160]; /* of the default choice */
 };
 
 /* Measures; 0 or a negative errno, the same on all ranks. The result is in b->variants; close it in any case. */

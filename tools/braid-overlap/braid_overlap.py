@@ -39,7 +39,7 @@ class _Algo(ctypes.Structure):
 class Settings(ctypes.Structure):
     """struct braid_gemm_settings; zero in a field is its default."""
     _fields_ = [(name, ctypes.c_int32) for name in
-                ("method", "num_splits", "lanes", "taper", "num_sm", "sm_margin", "own_splits", "signal")] + \
+                ("method", "num_splits", "lanes", "taper", "num_sm", "sm_margin", "own_splits", "signal", "direct", "reserved")] + \
                [("algos", _Algo * MAX_ALGOS)]
 
 
@@ -110,7 +110,8 @@ class Comm:
             return -5
 
     def gemm(self, op, m, n, k, dtype=torch.bfloat16, w_transposed=False, keep_gathered=False, **settings):
-        """A fused product (class Gemm); collective. settings: method, num_splits, lanes, taper, num_sm, sm_margin, own_splits, signal."""
+        """A fused product (class Gemm); collective. settings: method, num_splits, lanes, taper, num_sm, sm_margin, own_splits, signal,
+        direct (struct braid_gemm_settings in include/braid/gemm_ops.h)."""
         found = Gemm(self, op, m, n, k, dtype, w_transposed * W_TRANSPOSED | keep_gathered * KEEP_GATHERED, None, settings)
         self._objects.append(found)
         return found

@@ -231,6 +231,7 @@ static int open_check(struct check *c, struct session *s, const struct braid_gem
 {
     const struct braid_gemm_desc *d = desc;
     int64_t part = d->m / s->ranks;
+    char settings[48];
     int rc = 0;
 
     memset(c, 0, sizeof(*c));
@@ -242,15 +243,10 @@ static int open_check(struct check *c, struct session *s, const struct braid_gem
     c->x_rows = d->op == BRAID_AG_GEMM && !c->bulk ? part : d->m;
     c->y_rows = d->op == BRAID_GEMM_RS && !c->bulk ? part : d->m;
     c->first = d->op == BRAID_GEMM_RS && !c->bulk ? part * s->rank : 0;
-    snprintf(c->name, sizeof(c->name), "%s %ldx%ldx%ld %s%s %s/%d", op_name(d->op), (long)d->m,
+    setting_name(&d->settings, settings, sizeof(settings));
+    snprintf(c->name, sizeof(c->name), "%s %ldx%ldx%ld %s%s %s", op_name(d->op), (long)d->m,
              (long)d->n, (long)d->k, dtype_name(d->dtype),
-             d->flags & BRAID_GEMM_W_TRANSPOSED ? "/t" : "",
-             d->settings.method == BRAID_GEMM_SERIAL          ? "serial"
-             : d->settings.method == BRAID_GEMM_RING_EXCHANGE ? "ring_exchange"
-             : d->settings.method == BRAID_GEMM_PIPELINE      ? "pipeline"
-             : c->bulk                                        ? "bulk"
-                                                              : "auto",
-             d->settings.num_splits);
+             d->flags & BRAID_GEMM_W_TRANSPOSED ? "/t" : "", settings);
     for (int slot = 0; slot < REUSE && rc == 0; slot++) {
         rc = (int)cudaMalloc(&c->x[slot], (size_t)(c->x_rows * d->k) * 2);
         rc = rc ? rc : (int)cudaMalloc(&c->y[slot], (size_t)(c->y_rows * d->n) * 2);
@@ -335,14 +331,15 @@ static int bounded_synchronize(struct check *c)
 }
 
 /* The last rank never runs the operation: the others come back within the bound and say whom they waited for. */
-static void check_absent(struct session *s, int op, int *done, int *failed)
+static void check_absent(struct session *s, int op, int direct, int *done, int *failed)
 {
-    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
-                                   .op = op,
-                                   .m = 512,
-                                   .n = 256,
-                                   .k = 256,
-                                   .settings = {.method = BRAID_GEMM_RING_EXCHANGE}};
+    struct braid_gemm_desc desc = {
+        .bytes = sizeof(desc),
+        .op = op,
+        .m = 512,
+        .n = 256,
+        .k = 256,
+        .settings = {.method = BRAID_GEMM_RING_EXCHANGE, .direct = direct}};
     struct braid_gemm_error error = {0};
     struct check c;
     uint64_t start;
@@ -438,6 +435,84 @@ static void check_bulk(struct session *s, int op, int *done, int *failed)
     close_check(&c);
 }
 
+/* What a search may choose beside the methods' defaults. */
+static void check_options(struct session *s, int *done, int *failed)
+{
+    static const struct braid_gemm_settings all[] = {
+        {.num_splits = 4, .taper = 2, .lanes = 3},
+        {.num_splits = 3, .taper = 1, .num_sm = 8, .signal = 1},
+        {.num_splits = 1, .direct = 1, .lanes = 1},
+        {.num_splits = 3, .direct = 1, .taper = 1},
+        {.num_splits = 5, .direct = 1, .taper = 2, .signal = 2, .lanes = 3},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        for (int op = all[i].direct ? BRAID_GEMM_RS : BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++) {
+            struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+                                           .op = op,
+                                           .m = 1000 * s->ranks,
+                                           .n = 512 + 8 * (int64_t)i,
+                                           .k = 1024,
+                                           .settings = all[i]};
+
+            desc.settings.method = BRAID_GEMM_RING_EXCHANGE;
+            check_one(s, &desc, done, failed);
+        }
+}
+
+/* Graphs of two objects replayed at once on two streams: what one object needs, no other may touch. */
+static void check_two(struct session *s, int *done, int *failed)
+{
+    struct braid_gemm_desc desc = {
+        .bytes = sizeof(desc),
+        .op = BRAID_GEMM_RS,
+        .m = 2048 * s->ranks,
+        .n = 512,
+        .k = 2048,
+        .settings = {.method = BRAID_GEMM_RING_EXCHANGE, .num_splits = 4}};
+    struct check c[2];
+    cudaStream_t own = s->stream, second = NULL, stream[2];
+    cudaGraphExec_t exec[2] = {NULL, NULL};
+    int rc = (int)cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
+
+    stream[0] = own;
+    stream[1] = second;
+    rc = ranks_agree(s->self, cuda_check(rc, "stream"));
+    for (int i = 0; i < 2; i++) {
+        cudaGraph_t graph = NULL;
+        int made = open_check(&c[i], s, &desc);
+
+        rc = rc ? rc : made;
+        rc = rc ? rc : prepare(&c[i]);
+        rc = rc ? rc : (int)cudaStreamBeginCapture(own, cudaStreamCaptureModeThreadLocal);
+        rc = rc ? rc : run(&c[i], 0);
+        if (rc == 0 && cudaStreamEndCapture(own, &graph) != cudaSuccess)
+            rc = -EIO;
+        rc = rc ? rc : (int)cudaGraphInstantiate(&exec[i], graph, 0);
+        if (graph != NULL)
+            cudaGraphDestroy(graph);
+        rc = ranks_agree(s->self, rc);
+    }
+    for (int n = 0; n < 100 && rc == 0; n++)
+        rc = (int)cudaGraphLaunch(exec[n % 2], stream[n % 2]);
+    for (int i = 0; i < 2 && second != NULL; i++)
+        rc = rc ? rc : (int)cudaStreamSynchronize(stream[i]);
+    for (int i = 0; i < 2; i++)
+        rc = rc ? rc : braid_gemm_status(c[i].gemm, NULL);
+    rc = ranks_agree(s->self, rc);
+    report(&c[0], rc == 0, "two graphs at once", rc ? strerror(rc < 0 ? -rc : EIO) : "");
+    for (int i = 0; i < 2; i++) {
+        if (rc == 0)
+            judge_numbers(&c[i], 0, i ? "the second of two graphs" : "the first of two graphs");
+        if (exec[i] != NULL)
+            cudaGraphExecDestroy(exec[i]);
+        add_up(&c[i], done, failed);
+        close_check(&c[i]);
+    }
+    if (second != NULL)
+        cudaStreamDestroy(second);
+}
+
 int check_run(struct session *s)
 {
     static const int methods[] = {BRAID_GEMM_SERIAL, BRAID_GEMM_RING_EXCHANGE, BRAID_GEMM_PIPELINE,
@@ -467,12 +542,16 @@ int check_run(struct session *s)
             desc.settings.num_sm = methods[i] == BRAID_GEMM_SERIAL ? 4 : 0;
             check_one(s, &desc, &done, &failed);
         }
+    check_options(s, &done, &failed);
     check_bulk(s, BRAID_AG_GEMM, &done, &failed);
     check_bulk(s, BRAID_GEMM_RS, &done, &failed);
+    check_two(s, &done, &failed);
     braid_comm_set_timeout_ns(s->comm, s->options->check_timeout_ns);
     check_late(s, &done, &failed);
     for (int op = BRAID_AG_GEMM; s->ranks > 1 && op <= BRAID_GEMM_AR; op++)
-        check_absent(s, op, &done, &failed);
+        check_absent(s, op, 0, &done, &failed);
+    if (s->ranks > 1)
+        check_absent(s, BRAID_GEMM_RS, 1, &done, &failed);
     braid_comm_set_timeout_ns(s->comm, kept);
     if (s->rank == 0)
         printf("%d checks, %d failed\n", done, failed);

@@ -52,13 +52,7 @@ static const char *setting_text(struct bench *b, char *text, size_t bytes)
 
     if (v == NULL || v->gemm == NULL || braid_gemm_describe(v->gemm, &info) != 0)
         return "?";
-    snprintf(text, bytes, "%s/%d%s%s%s%s",
-             info.settings.method == BRAID_GEMM_SERIAL     ? "serial"
-             : info.settings.method == BRAID_GEMM_PIPELINE ? "pipeline"
-                                                           : "ring_exchange",
-             info.settings.num_splits, info.settings.lanes == 1 ? "/1lane" : "",
-             info.settings.taper ? "/taper" : "", info.settings.signal == 1 ? "/copied" : "",
-             info.settings.num_sm ? "/sm" : "");
+    setting_name(&info.settings, text, bytes);
     return text;
 }
 

@@ -27,6 +27,27 @@ const char *dtype_name(int dtype)
     return dtype == BRAID_GEMM_FP16 ? "fp16" : "bf16";
 }
 
+void setting_name(const struct braid_gemm_settings *set, char *text, size_t bytes)
+{
+    static const char *const methods[] = {"auto", "serial", "ring_exchange", "pipeline", "bulk"};
+    static const char *const tapers[] = {"", "/taper", "/halves"};
+    static const char *const signals[] = {"", "/copied", "/beside"};
+    char lanes[16] = "", sms[16] = "";
+
+    if (set->lanes != 0 && set->lanes != 2 && set->method != BRAID_GEMM_SERIAL)
+        snprintf(lanes, sizeof(lanes), "/%dlane", set->lanes);
+    if (set->num_sm > 0)
+        snprintf(sms, sizeof(sms), "/%dsm", set->num_sm);
+    snprintf(text, bytes, "%s/%d%s%s%s%s%s",
+             set->method >= BRAID_GEMM_AUTO && set->method < (int)ARRAY_SIZE(methods)
+                 ? methods[set->method]
+                 : "?",
+             set->num_splits, set->direct ? "/direct" : "", lanes,
+             tapers[set->taper >= 0 && set->taper < (int)ARRAY_SIZE(tapers) ? set->taper : 0],
+             signals[set->signal >= 0 && set->signal < (int)ARRAY_SIZE(signals) ? set->signal : 0],
+             sms);
+}
+
 static int open_nccl(struct session *s)
 {
     char why[200];

@@ -63,6 +63,9 @@ int cuda_check(int error, const char *what);
 
 /* "ag_gemm", "gemm_rs", "gemm_ar" */
 const char *op_name(int op);
+
+/* Settings as short text, ring_exchange/4/taper; what is not said is the default. */
+void setting_name(const struct braid_gemm_settings *set, char *text, size_t bytes);
 const char *dtype_name(int dtype);
 
 /* Progress on stderr, rank 0, unless quiet: a bar and `text`. done == total ends the line. */

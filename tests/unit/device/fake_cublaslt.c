@@ -1,6 +1,6 @@
 /*
  * cuBLASLt without a GPU, as libcublasLt.so.13 for tests: column-major products of bf16 or fp16 in float, at once. It offers three
- * "algorithms" that all do the same. Threading: any.
+ * "algorithms" that all do the same, each with a workspace that it fills. Threading: any.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -154,6 +154,10 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
         return CUBLAS_STATUS_INVALID_VALUE;
     *count = wanted < 3 ? wanted : 3;
     memset(results, 0, (size_t)*count * sizeof(*results));
+    for (int i = 0; i < *count; i++) {
+        results[i].workspaceSize = (size_t)(3 - i) * 1000 + 8 * ld->columns;
+        results[i].algo.data[0] = results[i].workspaceSize;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -171,6 +175,9 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
 
     if (workspace == NULL || algo == NULL)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (workspace_bytes < algo->data[0])
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    memset(workspace, 0xa5, algo->data[0]);
     for (uint64_t j = 0; j < ld->columns; j++)
         for (uint64_t i = 0; i < ld->rows; i++) {
             size_t at = (size_t)(j * (uint64_t)ld->ld + i);

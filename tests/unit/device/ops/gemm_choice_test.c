@@ -34,6 +34,73 @@ static void test_model_is_near_measured_products(void **state)
     }
 }
 
+/* Whole operations on two H200 (tests/gpu/results/overlap-2026-11-29.jsonl); the longest are left out, because power limits them. */
+static const struct {
+    int op, method;
+    int64_t m, n, k;
+    int splits, taper, num_sm;
+    double us;
+} operations[] = {
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 8192, 4096, 8192, 1, 0, 0, 694.1},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 8192, 8192, 4096, 2, 0, 0, 776.9},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 2048, 8192, 14336, 2, 0, 0, 665.7},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 16384, 2048, 4096, 1, 0, 0, 375.1},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 16384, 4096, 2048, 2, 0, 0, 447.1},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 16384, 1024, 8192, 4, 1, 0, 440.5},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 16384, 8192, 1024, 8, 0, 0, 504.5},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 8192, 1024, 4096, 4, 1, 0, 147.1},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 8192, 4096, 1024, 4, 0, 0, 177.3},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 512, 14336, 8192, 1, 0, 0, 177.5},
+    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 512, 8192, 14336, 1, 0, 32, 175.7},
+    {BRAID_AG_GEMM, BRAID_GEMM_SERIAL, 128, 14336, 8192, 1, 0, 32, 74.0},
+    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 128, 8192, 14336, 1, 0, 32, 72.1},
+    {BRAID_AG_GEMM, BRAID_GEMM_SERIAL, 64, 4096, 8192, 1, 0, 32, 29.5},
+    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 64, 8192, 4096, 1, 0, 32, 26.1},
+};
+
+static void test_model_is_near_measured_operations(void **state)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(operations); i++) {
+        struct braid_gemm_desc desc = {.op = operations[i].op,
+                                       .m = operations[i].m,
+                                       .n = operations[i].n,
+                                       .k = operations[i].k};
+        struct braid_gemm_settings set = {.method = operations[i].method,
+                                          .num_splits = operations[i].splits,
+                                          .taper = operations[i].taper,
+                                          .num_sm = operations[i].num_sm};
+        double us;
+
+        braid_gemm_settings_complete(desc.op, &set);
+        us = braid_gemm_model_us(&desc, &two, &set);
+        assert_true(us > 0.92 * operations[i].us && us < 1.08 * operations[i].us);
+    }
+}
+
+/* Any settings have a time, also those that no machine has run. */
+static void test_model_is_finite(void **state)
+{
+    struct braid_gemm_machine on = two;
+
+    for (on.ranks = 1; on.ranks <= 8; on.ranks *= 2)
+        for (on.sms = 1; on.sms <= 1000; on.sms = on.sms * 3 + 1)
+            for (int op = BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++)
+                for (int method = BRAID_GEMM_SERIAL; method <= BRAID_GEMM_PIPELINE; method++)
+                    for (int splits = 1; splits <= 32; splits = splits * 5 / 2 + 1) {
+                        struct braid_gemm_desc desc = {.op = op, .m = 4096, .n = 512, .k = 256};
+                        struct braid_gemm_settings set = {.method = method,
+                                                          .num_splits = splits,
+                                                          .taper = splits % 3,
+                                                          .lanes = 1 + splits % 4,
+                                                          .direct = splits % 2};
+                        double us;
+
+                        braid_gemm_settings_complete(op, &set);
+                        us = braid_gemm_model_us(&desc, &on, &set);
+                        assert_true(us > 1 && us < 1e6);
+                    }
+}
+
 static int choose(int op, int64_t m, int64_t n, int64_t k, const struct braid_gemm_machine *on)
 {
     struct braid_gemm_desc desc = {.op = op, .m = m, .n = n, .k = k};
@@ -52,6 +119,7 @@ static void test_long_products_overlap(void **state)
     assert_int_equal(choose(BRAID_GEMM_RS, 8192, 8192, 14336, &two), BRAID_GEMM_RING_EXCHANGE);
     assert_int_equal(choose(BRAID_AG_GEMM, 16384, 1024, 8192, &two), BRAID_GEMM_RING_EXCHANGE);
     assert_int_equal(choose(BRAID_GEMM_RS, 16384, 8192, 1024, &two), BRAID_GEMM_RING_EXCHANGE);
+    assert_int_equal(choose(BRAID_AG_GEMM, 2048, 14336, 8192, &two), BRAID_GEMM_RING_EXCHANGE);
 }
 
 static void test_decoding_is_serial(void **state)
@@ -76,6 +144,7 @@ static void test_profile(void **state)
                                       .lanes = 1,
                                       .own_splits = 2,
                                       .signal = 1,
+                                      .direct = 1,
                                       .algos = {{32, 0, 4}, {16, 1, 2}}},
                                got;
 
@@ -107,9 +176,9 @@ static void test_profile_rows_are_checked(void **state)
     int fd = mkstemp(path);
     const char *const good = "gemm op=0 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 :";
     const char *const bad[] = {
-        "", " method=magic splits=1 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 lt=7",
-        " method=serial splits=99 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 lt=7",
-        " method=serial splits=1 lanes=9 taper=0 num_sm=0 margin=0 own=1 signal=0 lt=7"};
+        "", " method=magic splits=1 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 direct=0 lt=7",
+        " method=serial splits=99 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 direct=0 lt=7",
+        " method=serial splits=1 lanes=9 taper=0 num_sm=0 margin=0 own=1 signal=0 direct=0 lt=7"};
     struct braid_gemm_desc a = {.op = BRAID_AG_GEMM, .m = 64, .n = 128, .k = 256};
     struct braid_gemm_settings got;
 
@@ -136,6 +205,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_is_near_measured_products),
+        cmocka_unit_test(test_model_is_near_measured_operations),
+        cmocka_unit_test(test_model_is_finite),
         cmocka_unit_test(test_long_products_overlap),
         cmocka_unit_test(test_decoding_is_serial),
         cmocka_unit_test(test_profile),

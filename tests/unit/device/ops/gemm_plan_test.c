@@ -97,7 +97,9 @@ static double *poisoned(int64_t count)
 
 static void one_row(struct sim *s, int rank, int run, const struct braid_gemm_instr *i, int64_t k)
 {
-    int to = i->kind == BRAID_GEMM_I_PUSH ? i->peer : rank;
+    int to = i->kind == BRAID_GEMM_I_PUSH || (i->kind == BRAID_GEMM_I_GEMM && i->peer >= 0)
+                 ? i->peer
+                 : rank;
     const double *src = row_at(s, rank, run, i->src, i->src_row + k);
     double *dst = row_at(s, to, run, i->dst, i->dst_row + k);
     int w = width(i->dst, &s->desc);
@@ -322,7 +324,7 @@ static void tear_down_rank(struct sim_rank *r)
 }
 
 static void simulate(int op, int method, int ranks, int splits, int lanes, uint32_t flags,
-                     unsigned seed)
+                     int direct, unsigned seed)
 {
     struct sim *s = calloc(1, sizeof(*s));
     bool bulk = method == BRAID_GEMM_BULK;
@@ -337,7 +339,8 @@ static void simulate(int op, int method, int ranks, int splits, int lanes, uint3
                                           .lanes = lanes,
                                           .own_splits = 1 + (int)(seed % 2),
                                           .signal = (int)(seed % 3),
-                                          .taper = (int)(seed / 2 % 2)};
+                                          .taper = (int)(seed / 2 % 3),
+                                          .direct = direct};
     s->desc = (struct braid_gemm_desc){.op = op,
                                        .m = s->part * ranks,
                                        .n = N_COLS,
@@ -360,53 +363,83 @@ static void simulate(int op, int method, int ranks, int splits, int lanes, uint3
     free(s);
 }
 
-static void simulate_many(int op, int method, uint32_t flags)
+static void simulate_many(int op, int method, uint32_t flags, int direct)
 {
     for (int ranks = 1; ranks <= MAX_RANKS; ranks++)
         for (int splits = 1; splits <= 4; splits++)
             for (unsigned seed = 0; seed < 24; seed++)
-                simulate(op, method, ranks, splits, 1 + (int)(seed % 4), flags,
+                simulate(op, method, ranks, splits, 1 + (int)(seed % 4), flags, direct,
                          seed + 100 * (unsigned)splits);
 }
 
 static void test_ring_exchange(void **state)
 {
     for (int op = BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++)
-        simulate_many(op, BRAID_GEMM_RING_EXCHANGE, 0);
+        simulate_many(op, BRAID_GEMM_RING_EXCHANGE, 0, 0);
 }
 
 static void test_pipeline(void **state)
 {
     for (int op = BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++)
-        simulate_many(op, BRAID_GEMM_PIPELINE, 0);
+        simulate_many(op, BRAID_GEMM_PIPELINE, 0, 0);
+}
+
+/* Products that write into the peer's window themselves; three ranks add and pass on. */
+static void test_direct(void **state)
+{
+    for (int op = BRAID_GEMM_RS; op <= BRAID_GEMM_AR; op++) {
+        simulate_many(op, BRAID_GEMM_RING_EXCHANGE, 0, 1);
+        simulate_many(op, BRAID_GEMM_PIPELINE, 0, 1);
+    }
+    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 0, 1); /* has no meaning there */
+    simulate_many(BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 0, 1);
+}
+
+static void test_direct_needs_no_staging(void **state)
+{
+    struct braid_gemm_desc desc = {.op = BRAID_GEMM_RS, .m = 1024, .n = 8, .k = 8};
+    struct braid_gemm_settings set = {
+        .method = BRAID_GEMM_RING_EXCHANGE, .num_splits = 2, .lanes = 2, .direct = 1};
+    struct braid_gemm_program p;
+    int written = 0;
+
+    assert_int_equal(braid_gemm_program_make(&desc, &set, 0, 2, &p), 0);
+    for (size_t i = 0; i < p.count; i++) {
+        assert_int_not_equal(p.instr[i].kind, BRAID_GEMM_I_PUSH);
+        assert_int_not_equal(p.instr[i].dst, BRAID_GEMM_B_STAGE);
+        written += p.instr[i].kind == BRAID_GEMM_I_GEMM && p.instr[i].peer == 1;
+    }
+    assert_int_equal(written, 2);
+    braid_gemm_program_free(&p);
 }
 
 static void test_serial(void **state)
 {
     for (int op = BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++)
-        simulate_many(op, BRAID_GEMM_SERIAL, 0);
+        simulate_many(op, BRAID_GEMM_SERIAL, 0, 0);
 }
 
 static void test_bulk(void **state)
 {
-    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_BULK, 0);
-    simulate_many(BRAID_GEMM_RS, BRAID_GEMM_BULK, 0);
+    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_BULK, 0, 0);
+    simulate_many(BRAID_GEMM_RS, BRAID_GEMM_BULK, 0, 0);
 }
 
 static void test_gathered_rows_stay(void **state)
 {
-    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, BRAID_GEMM_KEEP_GATHERED);
-    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_PIPELINE, BRAID_GEMM_KEEP_GATHERED);
-    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_SERIAL, BRAID_GEMM_KEEP_GATHERED);
+    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, BRAID_GEMM_KEEP_GATHERED, 0);
+    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_PIPELINE, BRAID_GEMM_KEEP_GATHERED, 0);
+    simulate_many(BRAID_AG_GEMM, BRAID_GEMM_SERIAL, BRAID_GEMM_KEEP_GATHERED, 0);
 }
 
 static void test_split_covers_all_rows(void **state)
 {
     for (int64_t rows = 1; rows < 3000; rows = rows * 5 / 4 + 1)
         for (uint32_t splits = 1; splits <= BRAID_GEMM_MAX_SPLITS; splits++)
-            for (int taper = 0; taper <= 2; taper++) {
+            for (int shape = BRAID_GEMM_EVEN; shape <= BRAID_GEMM_BOTH_HALVED; shape++) {
                 int64_t bounds[BRAID_GEMM_MAX_SPLITS + 1];
-                uint32_t count = braid_gemm_split(rows, splits, taper, bounds);
+                uint32_t count =
+                    braid_gemm_split(rows, splits, (enum braid_gemm_shape)shape, bounds);
 
                 assert_in_range(count, 1, splits);
                 assert_int_equal(bounds[0], 0);
@@ -427,6 +460,12 @@ static void test_split_prefers_tiles(void **state)
     assert_int_equal(braid_gemm_split(4096, 3, 1, bounds), 3);
     assert_int_equal(bounds[1], 2048);
     assert_int_equal(bounds[2], 3456);
+    assert_int_equal(braid_gemm_split(4096, 4, BRAID_GEMM_HALVING, bounds), 4);
+    assert_int_equal(bounds[1], 2176);
+    assert_int_equal(bounds[3], 3840);
+    assert_int_equal(braid_gemm_split(4096, 4, BRAID_GEMM_BOTH_HALVED, bounds), 4);
+    assert_int_equal(bounds[1], 640);
+    assert_int_equal(bounds[2], 2048);
 }
 
 static void test_refuses_nonsense(void **state)
@@ -452,6 +491,8 @@ int main(void)
         cmocka_unit_test(test_refuses_nonsense),
         cmocka_unit_test(test_ring_exchange),
         cmocka_unit_test(test_pipeline),
+        cmocka_unit_test(test_direct),
+        cmocka_unit_test(test_direct_needs_no_staging),
         cmocka_unit_test(test_serial),
         cmocka_unit_test(test_bulk),
         cmocka_unit_test(test_gathered_rows_stay),
