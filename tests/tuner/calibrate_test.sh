@@ -68,6 +68,10 @@ grep -q 'all_reduce,1048576,tree,simple,.*,braid' e.csv || fail "the tuner's cho
 # Wrong results, no GPU, too few ranks, another machine's sweep, a missing plugin name.
 FAKEGPU_WRONG=1 tune calibrate --ranks 2 --comms 1 --bytes 1M --sweep f.csv --out f.profile && fail "wrong results accepted"
 grep -q "wrong result" log || fail "wrong results not named"
+FAKEGPU_OLD=1 tune calibrate --ranks 2 --sweep g.csv && fail "measured an NCCL that takes no tuner"
+grep -q "NCCL did not ask its tuner" log || fail "an NCCL that takes no tuner is not named"
+tune calibrate --ranks 2 --bytes 2,1K --sweep g.csv && fail "took a size that is too small for the ranks"
+grep -q "at least 4 bytes" log || fail "a size that is too small is not named"
 FAKEGPU_GPUS=0 tune calibrate --sweep g.csv && fail "ran without a GPU"
 grep -q "no GPU" log || fail "no GPU not said"
 FAKEGPU_GPUS=1 tune calibrate --sweep g.csv && fail "ran with one rank"

@@ -5,7 +5,7 @@
  * operands that are constant on each rank, which is what the tool sends.
  * With NCCL_HOSTID set its transport is like NCCL's sockets between two nodes: two channels, each more of which costs a hop.
  * FAKEGPU_GPUS: how many (default 2). FAKEGPU_WRONG=1: wrong results. FAKEGPU_DIE=N: the N-th collective ends the process.
- * FAKEGPU_SLOW_US=N: each launch of a graph takes so long of real time.
+ * FAKEGPU_OLD=1: an NCCL that takes no tuner. FAKEGPU_SLOW_US=N: each launch of a graph takes so long of real time.
  * FAKEGPU_NOISE=P: each configuration differs by P % (standard deviation) from communicator to communicator.
  * Each process is one rank; nothing is exchanged between ranks.
  */
@@ -243,7 +243,7 @@ EXPORT int ncclCommInitRank(void **comm_p, int ranks, struct id id, int rank)
 {
     struct comm *comm = calloc(1, sizeof(*comm));
     const char *plugin = getenv("NCCL_TUNER_PLUGIN");
-    void *library = plugin ? dlopen(plugin, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *library = plugin && !getenv("FAKEGPU_OLD") ? dlopen(plugin, RTLD_NOW | RTLD_LOCAL) : NULL;
     const char *host = getenv("NCCL_HOSTID");
 
     if (!comm)

@@ -300,6 +300,9 @@ static int fit_and_report(struct calibrate *calibrate, const struct arguments *a
            100 * all.fit_error, all.used, 100 * halves[0].held_out_error,
            100 * halves[1].held_out_error, 100 * all.noise, all.pairs, 100 * fitted->guard_ratio,
            rc ? "NOT written:" : "written:", path);
+    if (!rc && calibrate->group.nodes > 1 && !args->fake_nodes)
+        printf("Copy it to the same place on the other nodes: all ranks must read the same one.\n");
+    printf("`braid-tune plot %s --profile %s` draws it.\n", args->sweep, path);
 out:
     free(fitted);
     return rc;
@@ -343,14 +346,32 @@ static int measure_all(struct calibrate *calibrate, const struct arguments *args
     return calibrate_run(calibrate);
 }
 
+/* Every rank needs an element of its own. */
+static int large_enough(const struct calibrate *calibrate, uint64_t bytes)
+{
+    uint64_t least = 2 * (uint64_t)calibrate->group.ranks;
+
+    if (bytes >= least)
+        return 0;
+    fprintf(stderr, "braid-tune: --bytes: %d ranks need at least %llu bytes\n",
+            calibrate->group.ranks, (unsigned long long)least);
+    return -EINVAL;
+}
+
 /* After the ranks are there. */
 static int lead(struct calibrate *calibrate, const struct arguments *args,
                 const struct braid_profile *base)
 {
     char name[64], path[2200];
-    int rc;
+    int rc = 0;
 
     describe(calibrate);
+    for (int i = 0; i < calibrate->size_count && !rc; i++)
+        rc = large_enough(calibrate, calibrate->sizes[i]);
+    if (rc) {
+        group_stop(&calibrate->group);
+        return 2;
+    }
     profile_name(calibrate, args, name, sizeof(name));
     rc = args->judge[0] ? 0 : find_out(name, args->out, path, sizeof(path));
     if (!rc)

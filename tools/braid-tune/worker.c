@@ -454,8 +454,16 @@ static int measure(struct worker *worker, const struct worker_command *command,
         control->algo = command->algo;
         control->proto = command->proto;
         control->channels = command->channels;
+        control->calls = 0;
     }
     rc = eager(worker, command, reply->text, sizeof(reply->text));
+    if (!rc && control && !control->calls) {
+        snprintf(
+            reply->text, sizeof(reply->text),
+            "NCCL did not ask its tuner: it needs to be 2.22 or newer, and NCCL_TUNER_PLUGIN as "
+            "braid-tune sets it");
+        return -ENOTSUP;
+    }
     if (!rc && command->launches > 0)
         rc = capture(worker, command, reply, reply->text, sizeof(reply->text));
     if (control) {
