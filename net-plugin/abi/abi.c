@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/param.h"
 
 ncclResult_t braid_abi_error(int err)
 {
@@ -93,7 +92,7 @@ ncclResult_t braid_abi_dereg_mr(void *comm, void *mhandle)
 }
 
 ncclResult_t braid_abi_isend(void *comm, void *data, size_t size, int tag, void *mhandle,
-                             void **request)
+                             void *phandle, void **request)
 {
     return braid_abi_result(
         braid_net_isend(comm, data, size, tag, mhandle, (struct braid_request **)request));
@@ -103,42 +102,37 @@ ncclResult_t braid_abi_isend_int(void *comm, void *data, int size, int tag, void
                                  void **request)
 {
     return size < 0 ? ncclInvalidArgument
-                    : braid_abi_isend(comm, data, (size_t)size, tag, mhandle, request);
+                    : braid_abi_isend(comm, data, (size_t)size, tag, mhandle, NULL, request);
 }
 
 /* Which receives a GPU may be polling, see core/landing.h. */
-static ncclResult_t irecv(void *comm, int n, void **data, const size_t *sizes, int *tags,
-                          void **mhandles, enum braid_polled polled, void **request)
-{
-    return braid_abi_result(braid_net_irecv(comm, n, data, sizes, tags,
-                                            (struct braid_mr *const *)mhandles, polled,
-                                            (struct braid_request **)request));
-}
-
 ncclResult_t braid_abi_irecv(void *comm, int n, void **data, size_t *sizes, int *tags,
-                             void **mhandles, void **request)
+                             void **mhandles, void **phandles, void **request)
 {
     bool marked = *request == (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION;
     enum braid_polled polled = marked  ? BRAID_POLLED
                                : n > 1 ? BRAID_POLLED_IF_SMALL
                                        : BRAID_NOT_POLLED;
 
-    return irecv(comm, n, data, sizes, tags, mhandles, polled, request);
+    return braid_abi_result(braid_net_irecv(comm, n, data, sizes, tags,
+                                            (struct braid_mr *const *)mhandles, polled,
+                                            (struct braid_request **)request));
 }
 
+/* These versions cannot say it: as if all were marked. */
 ncclResult_t braid_abi_irecv_int(void *comm, int n, void **data, int *sizes, int *tags,
                                  void **mhandles, void **request)
 {
-    size_t wide[BRAID_MAX_GROUP];
+    size_t wide[BRAID_MAX_GROUP] = {0};
 
-    if (n > BRAID_MAX_GROUP)
-        return irecv(comm, n, data, NULL, tags, mhandles, BRAID_POLLED, request); /* says why not */
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < MIN(n, BRAID_MAX_GROUP);
+         i++) { /* more than that core refuses, and says why */
         if (sizes[i] < 0)
             return ncclInvalidArgument;
         wide[i] = (size_t)sizes[i];
     }
-    return irecv(comm, n, data, wide, tags, mhandles, BRAID_POLLED, request);
+    *request = (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION;
+    return braid_abi_irecv(comm, n, data, wide, tags, mhandles, NULL, request);
 }
 
 ncclResult_t braid_abi_iflush(void *comm, int n, void **data, int *sizes, void **mhandles,
@@ -151,11 +145,10 @@ ncclResult_t braid_abi_iflush(void *comm, int n, void **data, int *sizes, void *
 
 ncclResult_t braid_abi_test(void *request, int *done, int *sizes)
 {
-    bool is_done;
-    int err = braid_net_test(request, &is_done, sizes);
+    int got = braid_net_test(request, sizes);
 
-    *done = is_done;
-    return braid_abi_result(err);
+    *done = got > 0;
+    return got >= 0 ? ncclSuccess : braid_abi_error(got);
 }
 
 ncclResult_t braid_abi_close(void *comm)

@@ -36,16 +36,17 @@ ncclResult_t braid_abi_reg_mr_int(void *comm, void *data, int size, int type, vo
 ncclResult_t braid_abi_reg_mr_dmabuf(void *comm, void *data, size_t size, int type, uint64_t offset,
                                      int fd, void **mhandle);
 ncclResult_t braid_abi_dereg_mr(void *comm, void *mhandle);
+/* v10 and later, which the data path is made for: as they stand in the table. The profiler's handles are not used. */
 ncclResult_t braid_abi_isend(void *comm, void *data, size_t size, int tag, void *mhandle,
-                             void **request);
+                             void *phandle, void **request);
+/* *request may hold NCCL_NET_OPTIONAL_RECV_COMPLETION. */
+ncclResult_t braid_abi_irecv(void *comm, int n, void **data, size_t *sizes, int *tags,
+                             void **mhandles, void **phandles, void **request);
 /* Interfaces up to v8: int sizes. */
 ncclResult_t braid_abi_isend_int(void *comm, void *data, int size, int tag, void *mhandle,
                                  void **request);
 ncclResult_t braid_abi_irecv_int(void *comm, int n, void **data, int *sizes, int *tags,
                                  void **mhandles, void **request);
-/* v9 and later: *request may hold NCCL_NET_OPTIONAL_RECV_COMPLETION. */
-ncclResult_t braid_abi_irecv(void *comm, int n, void **data, size_t *sizes, int *tags,
-                             void **mhandles, void **request);
 ncclResult_t braid_abi_iflush(void *comm, int n, void **data, int *sizes, void **mhandles,
                               void **request);
 ncclResult_t braid_abi_test(void *request, int *done, int *sizes);

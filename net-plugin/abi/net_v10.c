@@ -31,18 +31,6 @@ static ncclResult_t accept_dev(void *listen_comm, void **recv_comm,
     return braid_abi_accept(listen_comm, recv_comm);
 }
 
-static ncclResult_t isend(void *comm, void *data, size_t size, int tag, void *mhandle,
-                          void *phandle, void **request)
-{
-    return braid_abi_isend(comm, data, size, tag, mhandle, request);
-}
-
-static ncclResult_t irecv(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles,
-                          void **phandles, void **request)
-{
-    return braid_abi_irecv(comm, n, data, sizes, tags, mhandles, request);
-}
-
 static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v10_t *props)
 {
     return braid_abi_make_vdevice(dev, props->devs, props->ndevs);
@@ -59,8 +47,8 @@ BRAID_EXPORT ncclNet_v10_t ncclNetPlugin_v10 = {
     .regMr = braid_abi_reg_mr,
     .regMrDmaBuf = braid_abi_reg_mr_dmabuf,
     .deregMr = braid_abi_dereg_mr,
-    .isend = isend,
-    .irecv = irecv,
+    .isend = braid_abi_isend,
+    .irecv = braid_abi_irecv,
     .iflush = braid_abi_iflush,
     .test = braid_abi_test,
     .closeSend = braid_abi_close,

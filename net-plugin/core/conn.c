@@ -272,25 +272,42 @@ int braid_conn_on_record(struct braid_lane *lane, const struct braid_rec *rec, c
 
 /* -- moving --------------------------------------------------------------------------------------------------------------------- */
 
-void braid_conn_poll(struct braid_conn *conn)
+static inline int poll_lane(struct braid_lane *lane)
 {
-    unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
+    int moved;
+
+    if (!lane_is_up(lane) || !braid_lane_trylock(lane))
+        return 0;
+    moved = lane->ops->progress(lane, CALL_BUDGET_BYTES);
+    braid_lane_unlock(lane);
+    return moved;
+}
+
+/* Without larger messages only the control lane has anything for the caller; and it counts when that has nothing. */
+BRAID_APART static void poll_streams(struct braid_conn *conn, unsigned count)
+{
     int moved = 0;
 
-    if ((conn->ops->flags & BRAID_T_STREAM) &&
-        atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
         count = MIN(count, 1u + atomic_load_explicit(&conn->control, memory_order_relaxed));
-    for (unsigned i = 0; i < count; i++) {
-        struct braid_lane *lane = conn->lanes[i];
-        if (!lane_is_up(lane) || !braid_lane_trylock(lane))
-            continue;
-        moved |= lane->ops->progress(lane, CALL_BUDGET_BYTES);
-        braid_lane_unlock(lane);
-    }
-    if (moved == 0 && !conn->sender && (conn->ops->flags & BRAID_T_STREAM))
+    for (unsigned i = 0; i < count; i++)
+        moved |= poll_lane(conn->lanes[i]);
+    if (moved == 0 && !conn->sender)
         atomic_store_explicit(&braid_idle_tests,
                               atomic_load_explicit(&braid_idle_tests, memory_order_relaxed) + 1,
                               memory_order_relaxed);
+}
+
+void braid_conn_poll(struct braid_conn *conn)
+{
+    unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
+
+    if (conn->ops->flags & BRAID_T_STREAM) {
+        poll_streams(conn, count);
+        return;
+    }
+    for (unsigned i = 0; i < count; i++)
+        poll_lane(conn->lanes[i]);
 }
 
 static int pump_fail(struct braid_conn *conn, struct braid_lane *lane)

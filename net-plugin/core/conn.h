@@ -106,9 +106,10 @@ struct braid_sub_map {
 
 struct braid_recv {
     struct braid_request base;
+    struct braid_sub *first; /* of its n subs, in the slots from there on */
+    uint32_t number;         /* of the first */
+    uint8_t n;
     bool in_use;
-    int n;
-    uint32_t first_sub;
 };
 
 struct braid_flush {
@@ -124,19 +125,27 @@ struct braid_early {
     bool taken;
 };
 
+/* Eager messages with one tag, sent one after the other. */
+struct braid_eager_run {
+    int tag;
+    uint32_t count;
+};
+
 struct braid_conn_sender {
     struct braid_send sends[BRAID_SENDS];
-    uint32_t next_send;   /* slot of the next isend */
-    uint32_t outstanding; /* sends that the caller has not tested to their end */
-    size_t held_bytes;    /* of small messages that gather, for streams; 0: they do not */
-    bool fresh;           /* one has joined them since the caller's last test */
-    uint64_t given_ns;    /* when the last ones went */
-    unsigned given_idle;  /* braid_idle_tests then */
+    struct braid_send *free; /* finished ones, the last one first, so that few are ever touched */
+    uint32_t begun;          /* of sends: those before it have been used */
+    uint32_t outstanding;    /* sends that the caller has not tested to their end */
+    size_t held_bytes;       /* of small messages that gather, for streams; 0: they do not */
+    bool fresh;              /* one has joined them since the caller's last test */
+    uint64_t given_ns;       /* when the last ones went */
+    unsigned given_idle;     /* braid_idle_tests then */
     struct braid_send *pending, **pending_end;
     struct braid_recv_word words[BRAID_SUBS]; /* ring: announced and not matched, in order */
     uint32_t words_head, words_tail;
-    int eager_tags[BRAID_EAGER_MAX]; /* ring: sent eagerly, sub not announced yet, in order */
-    uint32_t eager_head, eager_tail;
+    struct braid_eager_run runs[BRAID_EAGER_MAX]; /* ring: sent eagerly, sub not announced yet */
+    uint32_t runs_head, runs_tail;
+    uint32_t eager_open;               /* messages in runs */
     uint32_t credit_used, credit_back; /* running sums of eager cost */
     struct braid_spin put_lock;
     struct braid_send *active, **active_end;
@@ -145,13 +154,15 @@ struct braid_conn_sender {
 
 struct braid_conn_receiver {
     struct braid_recv recvs[BRAID_RECVS];
-    uint32_t next_recv;
+    struct braid_recv *next_recv; /* of the next irecv */
     struct braid_sub subs[BRAID_SUBS];
     struct braid_sub_map maps[BRAID_SUBS]; /* touched by larger messages only */
     uint32_t next_sub;                     /* number of the next sub to be posted */
     uint32_t next_word;                    /* number of the next sub to be announced */
     uint32_t next_match;                   /* every sub before it is matched */
-    bool announce;                         /* a receive too large for eager waits unannounced */
+    uint32_t used; /* subs from next_word on that eager messages with tag used_tag have filled */
+    int used_tag;
+    bool announce;    /* a receive too large for eager waits unannounced */
     bool small_last;  /* the last message was an eager one: the next is likely to be, too */
     uint64_t held_ns; /* since when announcements are held back for that reason; 0: they are not */
     struct braid_early early[BRAID_EAGER_MAX];
@@ -268,7 +279,7 @@ int braid_sender_pump(struct braid_conn *conn, struct braid_lane *lane);
 int braid_sender_on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body);
 int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, int tag,
                        struct braid_mr *mr, struct braid_request **request_p);
-int braid_sender_test(struct braid_send *send, bool *done, int *size);
+int braid_sender_test(struct braid_send *send, int *size); /* as braid_net_test() */
 
 /* recv.c */
 void braid_receiver_init(struct braid_conn *conn);
@@ -278,6 +289,6 @@ int braid_receiver_on_record(struct braid_conn *conn, const struct braid_rec *re
 int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, const size_t *sizes,
                          const int *tags, struct braid_mr *const *mrs, enum braid_polled polled,
                          struct braid_request **request_p);
-int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes);
+int braid_receiver_test(struct braid_recv *recv, int *sizes);
 
 #endif

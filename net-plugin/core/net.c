@@ -176,28 +176,25 @@ int braid_net_iflush(struct braid_conn *conn, int n, void *const *data, const in
     return 0;
 }
 
-static int flush_test(struct braid_flush *flush, bool *done)
+static int flush_test(struct braid_flush *flush)
 {
     struct braid_conn *conn = flush->base.conn;
     int got = conn->ops->flush_test(conn, flush->token);
 
-    *done = got > 0;
-    if (*done)
+    if (got > 0)
         flush->in_use = false;
-    return got < 0 ? got : 0;
+    return got;
 }
 
-int braid_net_test(struct braid_request *request, bool *done, int *sizes)
+int braid_net_test(struct braid_request *request, int *sizes)
 {
-    *done = false;
     switch (request->kind) {
     case BRAID_REQUEST_SEND:
-        return braid_sender_test(braid_container_of(request, struct braid_send, base), done, sizes);
+        return braid_sender_test(braid_container_of(request, struct braid_send, base), sizes);
     case BRAID_REQUEST_RECV:
-        return braid_receiver_test(braid_container_of(request, struct braid_recv, base), done,
-                                   sizes);
+        return braid_receiver_test(braid_container_of(request, struct braid_recv, base), sizes);
     case BRAID_REQUEST_FLUSH:
-        return flush_test(braid_container_of(request, struct braid_flush, base), done);
+        return flush_test(braid_container_of(request, struct braid_flush, base));
     }
     return -EINVAL;
 }

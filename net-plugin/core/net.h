@@ -60,7 +60,7 @@ int braid_net_irecv(struct braid_conn *conn, int n, void *const *data, const siz
 /* *request_p NULL: nothing to wait for. */
 int braid_net_iflush(struct braid_conn *conn, int n, void *const *data, const int *sizes,
                      struct braid_mr *const *mrs, struct braid_request **request_p);
-/* `sizes` (NULL allowed) gets one entry a send, n a receive, none a flush. */
-int braid_net_test(struct braid_request *request, bool *done, int *sizes);
+/* 1: done, and `sizes` (NULL allowed) has got one entry a send, n a receive, none a flush; 0: not yet. */
+int braid_net_test(struct braid_request *request, int *sizes);
 
 #endif

@@ -16,6 +16,7 @@ void braid_receiver_init(struct braid_conn *conn)
 {
     for (unsigned i = 0; i < BRAID_RECVS; i++)
         conn->rx->recvs[i].base = (struct braid_request){BRAID_REQUEST_RECV, conn};
+    conn->rx->next_recv = conn->rx->recvs;
     for (unsigned i = 0; i < BRAID_FLUSHES; i++)
         conn->rx->flushes[i].base = (struct braid_request){BRAID_REQUEST_FLUSH, conn};
 }
@@ -56,26 +57,27 @@ BRAID_COLD static int message_too_large(struct braid_conn *conn, const struct br
     return -EMSGSIZE;
 }
 
-/* `reach`: the message has at least this many bytes. */
-static bool is_polled(const struct braid_sub *sub, uint64_t reach)
+/* Whether a GPU may watch the sub fill with a message of `bytes` bytes, or at least as many. */
+static inline bool is_polled(const struct braid_sub *sub, uint64_t bytes)
 {
-    if (sub_state(sub) == BRAID_SUB_STARTED)
-        reach = sub->bytes;
     return sub->polled == BRAID_POLLED ||
-           (sub->polled == BRAID_POLLED_IF_SMALL && reach <= BRAID_POLLED_BYTES);
+           (sub->polled == BRAID_POLLED_IF_SMALL && bytes <= BRAID_POLLED_BYTES);
 }
 
-static int fill(struct braid_conn *conn, struct braid_sub *sub, const void *body, size_t bytes)
+static inline int fill(struct braid_conn *conn, struct braid_sub *sub, const void *body,
+                       size_t bytes)
 {
+    struct braid_conn_receiver *rx = conn->rx;
+
     if (bytes > sub->capacity)
         return message_too_large(conn, sub, bytes);
     if (is_polled(sub, bytes))
         braid_copy_polled(sub->data, body, bytes);
     else
         memcpy(sub->data, body, bytes);
-    conn->rx->small_last = true;
-    conn->rx->held_ns = 0;
-    sub->bytes = bytes;
+    rx->small_last = true;
+    rx->held_ns = 0;
+    atomic_store_explicit(&sub->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&sub->state, BRAID_SUB_FILLED, memory_order_release);
     return 0;
 }
@@ -92,7 +94,7 @@ static void release_bounce(struct braid_conn_receiver *rx)
 }
 
 /* Fills a new sub with the first waiting message of its tag, if there is one. */
-static int take_early(struct braid_conn *conn, struct braid_sub *sub)
+BRAID_APART static int take_early(struct braid_conn *conn, struct braid_sub *sub)
 {
     struct braid_conn_receiver *rx = conn->rx;
 
@@ -110,7 +112,8 @@ static int take_early(struct braid_conn *conn, struct braid_sub *sub)
 }
 
 /* `at` values run on; a message never wraps inside bounce. */
-static int keep_early(struct braid_conn_receiver *rx, int tag, const void *body, uint32_t bytes)
+BRAID_APART static int keep_early(struct braid_conn_receiver *rx, int tag, const void *body,
+                                  uint32_t bytes)
 {
     uint32_t at = rx->bounce_tail;
     struct braid_early *early = &rx->early[rx->early_tail % BRAID_EAGER_MAX];
@@ -130,30 +133,54 @@ static int keep_early(struct braid_conn_receiver *rx, int tag, const void *body,
     return 0;
 }
 
-static void advance_match(struct braid_conn_receiver *rx)
+/* Whether receive `number` is posted and waits for a message with this tag. */
+static inline bool is_for(struct braid_conn_receiver *rx, uint32_t number, int tag)
 {
+    const struct braid_sub *sub = find_sub(rx, number);
+
+    return sub != NULL && sub_state(sub) == BRAID_SUB_POSTED && sub->tag == tag;
+}
+
+/* The first receive for a message with this tag, by its number; that of the next one to be posted if there is none. */
+BRAID_APART static uint32_t find_receive(struct braid_conn_receiver *rx, int tag)
+{
+    uint32_t number;
+
+    if (rx->next_sub - rx->next_match > BRAID_SUBS) /* larger messages leave it behind */
+        rx->next_match = rx->next_sub - BRAID_SUBS;
     while (rx->next_match != rx->next_sub &&
            sub_state(slot_of(rx, rx->next_match)) != BRAID_SUB_POSTED)
         rx->next_match++;
+    for (number = rx->next_match; number != rx->next_sub; number++)
+        if (is_for(rx, number, tag))
+            break;
+    return number;
 }
 
-static int on_eager(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
+/* Counts a sub that an eager message fills next to those of the same tag, all of which are one word to the sender. */
+static inline void note_used(struct braid_conn_receiver *rx, uint32_t number, int tag)
+{
+    if (number != rx->next_word + rx->used || (rx->used > 0 && rx->used_tag != tag))
+        return;
+    rx->used_tag = tag;
+    rx->used++;
+}
+
+static inline int on_eager(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
 {
     struct braid_conn_receiver *rx = conn->rx;
-    int tag = (int)rec->arg, err;
+    int tag = (int)rec->arg;
+    uint32_t number = rx->next_match;
 
-    for (uint32_t i = rx->next_match; i != rx->next_sub; i++) {
-        struct braid_sub *sub = slot_of(rx, i);
-        bool posted = sub_state(sub) == BRAID_SUB_POSTED, mine = posted && sub->tag == tag;
-        if (i == rx->next_match && (mine || !posted))
-            rx->next_match++;
-        if (!mine)
-            continue;
-        err = fill(conn, sub, body, rec->body_bytes);
-        rx->credit_given += rec->body_bytes + BRAID_EAGER_OVERHEAD;
-        return err;
-    }
-    return keep_early(rx, tag, body, rec->body_bytes);
+    if (!is_for(rx, number, tag))
+        number = find_receive(rx, tag);
+    if (number == rx->next_sub)
+        return keep_early(rx, tag, body, rec->body_bytes);
+    if (number == rx->next_match)
+        rx->next_match++;
+    note_used(rx, number, tag);
+    rx->credit_given += rec->body_bytes + BRAID_EAGER_OVERHEAD;
+    return fill(conn, slot_of(rx, number), body, rec->body_bytes);
 }
 
 /* -- larger messages ------------------------------------------------------------------------------------------------------ */
@@ -169,8 +196,8 @@ static int on_start(struct braid_conn *conn, const struct braid_rec *rec)
     chunks = (rec->value + (1ull << rec->shift) - 1) >> rec->shift;
     if (chunks > BRAID_MESSAGE_CHUNKS)
         return -EPROTO;
-    sub->bytes = rec->value;
-    sub->chunks = (uint32_t)chunks;
+    atomic_store_explicit(&sub->bytes, rec->value, memory_order_relaxed);
+    atomic_store_explicit(&sub->chunks, (uint32_t)chunks, memory_order_relaxed);
     atomic_fetch_add_explicit(&conn->bulk_open, 1, memory_order_relaxed);
     sub->counted = true;
     conn->rx->small_last = false;
@@ -192,16 +219,20 @@ int braid_conn_land(struct braid_lane *lane, const struct braid_rec *rec,
 {
     struct braid_conn *conn = lane->conn;
     struct braid_sub *sub = conn->sender ? NULL : find_sub(conn->rx, rec->arg);
+    uint64_t known; /* of the message's size */
 
     if (sub == NULL || rec->shift > 40 || rec->body_bytes == 0 || rec->value > sub->capacity ||
         rec->body_bytes > sub->capacity - rec->value || rec->body_bytes > 1ull << rec->shift ||
         (rec->value & ((1ull << rec->shift) - 1)) != 0 ||
         rec->value >> rec->shift >= BRAID_MESSAGE_CHUNKS || sub_state(sub) == BRAID_SUB_FILLED)
         return -EPROTO;
+    known = sub_state(sub) == BRAID_SUB_STARTED
+                ? atomic_load_explicit(&sub->bytes, memory_order_relaxed)
+                : rec->value + rec->body_bytes;
     *landing = (struct braid_landing){.dst = (uint8_t *)sub->data + rec->value,
                                       .bytes = rec->body_bytes,
                                       .mr = sub->mr,
-                                      .polled = is_polled(sub, rec->value + rec->body_bytes),
+                                      .polled = is_polled(sub, known),
                                       .sub = rec->arg,
                                       .chunk = (uint32_t)(rec->value >> rec->shift)};
     return 0;
@@ -250,14 +281,13 @@ int braid_conn_landed_part(struct braid_lane *lane, uint32_t low, uint32_t mask,
 
 /* -- what the sender is told --------------------------------------------------------------------------------------------- */
 
-static int tell_mr(struct braid_conn *conn, struct braid_lane *lane, const struct braid_mr *mr)
+BRAID_APART static int tell_mr(struct braid_conn *conn, struct braid_lane *lane,
+                               const struct braid_mr *mr)
 {
     uint8_t blob[BRAID_MR_BLOB_BYTES];
     struct braid_rec rec = {.type = BRAID_REC_MR, .arg = mr->id};
     int bytes, err;
 
-    if (conn->mrs_told[mr->id % ARRAY_SIZE(conn->mrs_told)] == mr->id)
-        return 0;
     bytes = conn->ops->mr_describe(conn, mr, blob, sizeof(blob));
     if (bytes < 0)
         return bytes;
@@ -274,7 +304,12 @@ static uint32_t make_words(struct braid_conn_receiver *rx, bool addresses)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = rx->next_word; i != rx->next_sub; i++) {
+    if (rx->used > 0)
+        rx->words[count++] = (struct braid_recv_word){.sub = rx->next_word,
+                                                      .tag = rx->used_tag,
+                                                      .capacity = rx->used,
+                                                      .flags = BRAID_RECV_USED};
+    for (uint32_t i = rx->next_word + rx->used; i != rx->next_sub; i++) {
         struct braid_sub *sub = slot_of(rx, i);
         struct braid_recv_word *word = &rx->words[count];
         bool used = sub_state(sub) == BRAID_SUB_FILLED;
@@ -304,9 +339,10 @@ static int tell_words(struct braid_conn *conn, struct braid_lane *lane)
     struct braid_rec rec = {.type = BRAID_REC_RECV, .credit = rx->credit_given};
     int err;
 
-    for (uint32_t i = rx->next_word; addresses && i != rx->next_sub; i++) {
+    for (uint32_t i = rx->next_word + rx->used; addresses && i != rx->next_sub; i++) {
         struct braid_sub *sub = slot_of(rx, i);
-        if (sub_state(sub) != BRAID_SUB_POSTED || sub->mr == NULL)
+        if (sub_state(sub) != BRAID_SUB_POSTED || sub->mr == NULL ||
+            conn->mrs_told[sub->mr->id % ARRAY_SIZE(conn->mrs_told)] == sub->mr->id)
             continue;
         err = tell_mr(conn, lane, sub->mr);
         if (err != 0)
@@ -317,6 +353,7 @@ static int tell_words(struct braid_conn *conn, struct braid_lane *lane)
     if (err != 0)
         return err;
     rx->next_word = rx->next_sub;
+    rx->used = 0;
     rx->announce = false;
     rx->held_ns = 0;
     rx->credit_told = rec.credit;
@@ -361,69 +398,27 @@ int braid_receiver_pump(struct braid_conn *conn, struct braid_lane *lane)
 
 /* -- requests -------------------------------------------------------------------------------------------------------------- */
 
-/* Whether n more subs fit: their slots are empty, their predecessors there announced and matched. */
-static bool has_room(struct braid_conn_receiver *rx, int n)
+/* Puts a receive into the slot of the next sub. */
+static inline void post(struct braid_conn_receiver *rx, struct braid_sub *sub, uint32_t number,
+                        enum braid_polled polled)
 {
-    uint32_t end = rx->next_sub + (uint32_t)n;
-
-    if (end - rx->next_match > BRAID_SUBS)
-        advance_match(rx); /* only small messages do so themselves */
-    if (end - rx->next_word > BRAID_SUBS || end - rx->next_match > BRAID_SUBS)
-        return false;
-    for (uint32_t i = rx->next_sub; i != end; i++)
-        if (atomic_load_explicit(&slot_of(rx, i)->number, memory_order_relaxed) != 0)
-            return false;
-    return true;
-}
-
-static int post(struct braid_conn *conn, void *data, size_t capacity, int tag, struct braid_mr *mr,
-                enum braid_polled polled)
-{
-    struct braid_conn_receiver *rx = conn->rx;
-    struct braid_sub *sub = slot_of(rx, rx->next_sub);
-    int err;
-
-    sub->tag = tag;
     sub->polled = (uint8_t)polled;
-    sub->data = data;
-    sub->capacity = capacity;
-    sub->mr = mr;
-    braid_mr_use(mr, 1);
+    braid_mr_use(sub->mr, 1);
     atomic_store_explicit(&sub->bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&sub->state, BRAID_SUB_POSTED, memory_order_relaxed);
-    atomic_store_explicit(&sub->number, (uint64_t)rx->next_sub + 1, memory_order_release);
-    rx->next_sub++;
-    err = rx->early_head != rx->early_tail ? take_early(conn, sub) : 0;
-    if (sub_state(sub) == BRAID_SUB_POSTED &&
-        (capacity > conn->eager_bytes || conn->eager_bytes == 0))
-        rx->announce = true;
-    return err;
+    atomic_store_explicit(&sub->number, (uint64_t)number + 1, memory_order_release);
 }
 
-int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, const size_t *sizes,
-                         const int *tags, struct braid_mr *const *mrs, enum braid_polled polled,
-                         struct braid_request **request_p)
+/* The second half of an irecv that finds early messages, or of which the sender must hear. Conn lock held; gives it back. */
+BRAID_APART static int irecv_slowly(struct braid_conn *conn, struct braid_recv *recv,
+                                    struct braid_request **request_p)
 {
     struct braid_conn_receiver *rx = conn->rx;
-    struct braid_recv *recv = &rx->recvs[rx->next_recv % BRAID_RECVS];
-    bool many;
+    bool many = rx->next_sub - rx->next_word >= BRAID_WORDS_STEP;
     int err = 0;
 
-    if (recv->in_use)
-        return -EAGAIN;
-    braid_spin_lock(&conn->lock);
-    if (!has_room(rx, n)) {
-        braid_spin_unlock(&conn->lock);
-        braid_conn_pump(conn);
-        return -EAGAIN;
-    }
-    recv->in_use = true;
-    recv->n = n;
-    recv->first_sub = rx->next_sub;
-    rx->next_recv++;
-    for (int i = 0; err == 0 && i < n; i++)
-        err = post(conn, data[i], sizes[i], tags[i], mrs != NULL ? mrs[i] : NULL, polled);
-    many = rx->next_sub - rx->next_word >= BRAID_WORDS_STEP;
+    for (uint32_t i = 0; err == 0 && rx->early_head != rx->early_tail && i < recv->n; i++)
+        err = take_early(conn, slot_of(rx, recv->number + i));
     braid_spin_unlock(&conn->lock);
     if (err != 0 || many)
         braid_conn_pump(conn); /* also what went wrong is told there */
@@ -432,7 +427,58 @@ int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, cons
     return err;
 }
 
-static bool sub_is_done(const struct braid_sub *sub)
+/* Too many receives that the sender has not heard of. Conn lock held; gives it back. */
+BRAID_COLD static int no_room(struct braid_conn *conn)
+{
+    braid_spin_unlock(&conn->lock);
+    braid_conn_pump(conn);
+    return -EAGAIN;
+}
+
+/* A free request means free slots: the subs of the 63 requests since it was last used cannot reach around to the next one's. */
+_Static_assert(BRAID_RECVS *BRAID_MAX_GROUP <= BRAID_SUBS, "requests run out before subs do");
+
+int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, const size_t *sizes,
+                         const int *tags, struct braid_mr *const *mrs, enum braid_polled polled,
+                         struct braid_request **request_p)
+{
+    struct braid_conn_receiver *rx = conn->rx;
+    struct braid_recv *recv = rx->next_recv;
+    uint32_t number = rx->next_sub;
+    bool slow, large = false;
+
+    if (recv->in_use)
+        return -EAGAIN;
+    braid_spin_lock(&conn->lock);
+    slow = number + (uint32_t)n - rx->next_word >= BRAID_WORDS_STEP;
+    if (slow && number + (uint32_t)n - rx->next_word > BRAID_SUBS)
+        return no_room(conn);
+    slow |= rx->early_head != rx->early_tail;
+    rx->next_recv = recv == &rx->recvs[BRAID_RECVS - 1] ? rx->recvs : recv + 1;
+    recv->in_use = true;
+    recv->n = (uint8_t)n;
+    recv->number = number;
+    recv->first = slot_of(rx, number);
+    for (int i = 0; i < n; i++, number++) {
+        struct braid_sub *sub = slot_of(rx, number);
+        sub->tag = tags[i];
+        sub->data = data[i];
+        sub->capacity = sizes[i];
+        sub->mr = mrs != NULL ? mrs[i] : NULL;
+        post(rx, sub, number, polled);
+        large |= sizes[i] > conn->eager_bytes;
+    }
+    rx->next_sub = number;
+    if (large)
+        rx->announce = true;
+    if (slow)
+        return irecv_slowly(conn, recv, request_p);
+    braid_spin_unlock(&conn->lock);
+    *request_p = &recv->base;
+    return 0;
+}
+
+static inline bool sub_is_done(const struct braid_sub *sub)
 {
     int state = sub_state(sub);
 
@@ -442,56 +488,87 @@ static bool sub_is_done(const struct braid_sub *sub)
                 atomic_load_explicit(&sub->chunks, memory_order_relaxed));
 }
 
-static bool is_done(const struct braid_recv *recv)
+BRAID_APART static bool rest_is_done(const struct braid_recv *recv)
 {
-    for (int i = 0; i < recv->n; i++)
-        if (!sub_is_done(slot_of(recv->base.conn->rx, recv->first_sub + (uint32_t)i)))
+    for (uint32_t i = 1; i < recv->n; i++)
+        if (!sub_is_done(slot_of(recv->base.conn->rx, recv->number + i)))
             return false;
     return true;
 }
 
-/* Lets go of a sub that is done. What chunks have left in it goes here and not when the next receive is posted, because few have any. */
-static void release(struct braid_conn *conn, uint32_t number)
+static inline bool is_done(const struct braid_recv *recv)
 {
-    struct braid_sub *sub = slot_of(conn->rx, number);
-
-    if (atomic_load_explicit(&sub->landed, memory_order_relaxed) != 0) {
-        struct braid_sub_map *map = &conn->rx->maps[number % BRAID_SUBS];
-        if (sub->counted)
-            atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
-        sub->counted = false;
-        atomic_store_explicit(&sub->chunks, 0, memory_order_relaxed);
-        atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
-        for (unsigned i = 0; i < ARRAY_SIZE(map->words); i++)
-            atomic_store_explicit(&map->words[i], 0, memory_order_relaxed);
-    }
-    braid_mr_use(sub->mr, -1);
-    atomic_store_explicit(&sub->number, 0, memory_order_release);
+    return sub_is_done(recv->first) && (recv->n == 1 || rest_is_done(recv));
 }
 
-int braid_receiver_test(struct braid_recv *recv, bool *done, int *sizes)
+/* What chunks have left in a sub goes when it is done and not when the next receive is posted, because few have any. */
+BRAID_APART static void clear_chunks(struct braid_conn *conn, struct braid_sub *sub)
+{
+    struct braid_sub_map *map = &conn->rx->maps[sub - conn->rx->subs];
+
+    if (sub->counted)
+        atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
+    sub->counted = false;
+    atomic_store_explicit(&sub->chunks, 0, memory_order_relaxed);
+    atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
+    memset(map, 0, sizeof(*map)); /* no lane looks at it before the slot has its next receive */
+}
+
+/* Lets go of a sub that is done. How many bytes it got. */
+static inline int release(struct braid_conn *conn, struct braid_sub *sub)
+{
+    size_t bytes = atomic_load_explicit(&sub->bytes, memory_order_relaxed);
+
+    if (atomic_load_explicit(&sub->landed, memory_order_relaxed) != 0)
+        clear_chunks(conn, sub);
+    braid_mr_use(sub->mr, -1);
+    atomic_store_explicit(&sub->number, 0, memory_order_release);
+    return (int)bytes;
+}
+
+BRAID_APART static void finish_rest(struct braid_recv *recv, int *sizes)
 {
     struct braid_conn *conn = recv->base.conn;
 
-    *done = is_done(recv);
-    if (!*done) {
-        braid_conn_poll(conn);
-        *done = is_done(recv);
-    }
-    if (!*done) {
-        bool over = braid_conn_is_over(conn);
-        braid_conn_pump(conn);
-        /* Another thread may have taken in the last message and then the end. */
-        *done = over && is_done(recv);
-        if (!*done)
-            return over ? braid_conn_status(conn) : 0;
-    }
-    for (int i = 0; i < recv->n; i++) {
-        uint32_t number = recv->first_sub + (uint32_t)i;
+    for (uint32_t i = 1; i < recv->n; i++) {
+        int bytes = release(conn, slot_of(conn->rx, recv->number + i));
         if (sizes != NULL)
-            sizes[i] = (int)slot_of(conn->rx, number)->bytes;
-        release(conn, number);
+            sizes[i] = bytes;
     }
+}
+
+/* What the caller learns of a receive that is done; its request and subs are free again. Returns what test() does then. */
+static inline int finish(struct braid_recv *recv, int *sizes)
+{
+    int bytes = release(recv->base.conn, recv->first);
+
+    if (sizes != NULL)
+        sizes[0] = bytes;
+    if (recv->n > 1)
+        finish_rest(recv, sizes);
     recv->in_use = false;
-    return 0;
+    return 1;
+}
+
+/* For a receive that polling did not finish: as test(), but leaves finish() to the caller. */
+BRAID_APART static int look_again(struct braid_recv *recv)
+{
+    struct braid_conn *conn = recv->base.conn;
+    bool over = braid_conn_is_over(conn);
+
+    if (is_done(recv)) /* another thread has taken in the last message, and perhaps then the end */
+        return 1;
+    braid_conn_pump(conn);
+    return over ? braid_conn_status(conn) : 0;
+}
+
+int braid_receiver_test(struct braid_recv *recv, int *sizes)
+{
+    int got = is_done(recv);
+
+    if (!got) {
+        braid_conn_poll(recv->base.conn);
+        got = is_done(recv) ? 1 : look_again(recv);
+    }
+    return got > 0 ? finish(recv, sizes) : got;
 }

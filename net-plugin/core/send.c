@@ -19,54 +19,86 @@ void braid_sender_init(struct braid_conn *conn)
 {
     struct braid_conn_sender *tx = conn->tx;
 
-    for (unsigned i = 0; i < BRAID_SENDS; i++)
-        tx->sends[i].base = (struct braid_request){BRAID_REQUEST_SEND, conn};
     tx->pending_end = &tx->pending;
     tx->active_end = &tx->active;
 }
 
 /* -- matching ---------------------------------------------------------------------------------------------------------- */
 
-/* Takes the first eager message with this tag off the list of those whose sub is unknown. */
-static bool match_eager(struct braid_conn_sender *tx, int tag)
+/* Keeps in mind that an eager message with this tag has gone, whose sub is unknown. */
+static inline void note_eager(struct braid_conn_sender *tx, int tag)
 {
-    for (uint32_t i = tx->eager_head; i != tx->eager_tail; i++) {
-        if (tx->eager_tags[i % BRAID_EAGER_MAX] != tag)
+    struct braid_eager_run *last = &tx->runs[(tx->runs_tail - 1) % BRAID_EAGER_MAX];
+
+    tx->eager_open++;
+    if (tx->runs_head != tx->runs_tail && last->tag == tag)
+        last->count++;
+    else
+        tx->runs[tx->runs_tail++ % BRAID_EAGER_MAX] = (struct braid_eager_run){tag, 1};
+}
+
+/* Takes up to `most` eager messages of the first run with this tag off those whose sub is unknown. How many. */
+static uint32_t match_eager(struct braid_conn_sender *tx, int tag, uint32_t most)
+{
+    for (uint32_t i = tx->runs_head; i != tx->runs_tail; i++) {
+        struct braid_eager_run *run = &tx->runs[i % BRAID_EAGER_MAX];
+        uint32_t taken = MIN(most, run->count);
+        if (run->tag != tag)
             continue;
-        for (; i != tx->eager_head; i--)
-            tx->eager_tags[i % BRAID_EAGER_MAX] = tx->eager_tags[(i - 1) % BRAID_EAGER_MAX];
-        tx->eager_head++;
+        tx->eager_open -= taken;
+        run->count -= taken;
+        if (run->count > 0)
+            return taken;
+        for (; i != tx->runs_head; i--)
+            tx->runs[i % BRAID_EAGER_MAX] = tx->runs[(i - 1) % BRAID_EAGER_MAX];
+        tx->runs_head++;
+        return taken;
+    }
+    return 0;
+}
+
+/* Moves the first announced sub with this tag to the head of the list. Whether there is one. */
+static bool bring_forward(struct braid_conn_sender *tx, int tag)
+{
+    struct braid_recv_word word;
+
+    for (uint32_t i = tx->words_head; i != tx->words_tail; i++) {
+        word = tx->words[i % BRAID_SUBS];
+        if (word.tag != tag)
+            continue;
+        for (; i != tx->words_head; i--)
+            tx->words[i % BRAID_SUBS] = tx->words[(i - 1) % BRAID_SUBS];
+        tx->words[i % BRAID_SUBS] = word;
         return true;
     }
     return false;
 }
 
-/* Takes the first announced sub with this tag. */
-static bool match_word(struct braid_conn_sender *tx, int tag, struct braid_recv_word *word_p)
+/* The first announced sub with this tag, or NULL. Whoever uses it up moves words_head on. */
+static inline const struct braid_recv_word *find_word(struct braid_conn_sender *tx, int tag)
 {
-    for (uint32_t i = tx->words_head; i != tx->words_tail; i++) {
-        if (tx->words[i % BRAID_SUBS].tag != tag)
-            continue;
-        *word_p = tx->words[i % BRAID_SUBS];
-        for (; i != tx->words_head; i--)
-            tx->words[i % BRAID_SUBS] = tx->words[(i - 1) % BRAID_SUBS];
-        tx->words_head++;
-        return true;
-    }
-    return false;
+    const struct braid_recv_word *first = &tx->words[tx->words_head % BRAID_SUBS];
+
+    if (tx->words_head == tx->words_tail)
+        return NULL;
+    return first->tag == tag || bring_forward(tx, tag) ? first : NULL;
 }
 
 static int on_word(struct braid_conn_sender *tx, const struct braid_recv_word *word)
 {
+    uint32_t left = (uint32_t)word->capacity, taken;
+
     if (word->flags & BRAID_RECV_USED) {
         if (word->capacity > BRAID_SUBS)
             return -EPROTO;
-        for (uint64_t i = 0; i < word->capacity; i++)
-            if (!match_eager(tx, word->tag))
+        for (; left > 0; left -= taken) {
+            taken = match_eager(tx, word->tag, left);
+            if (taken == 0)
                 return -EPROTO;
+        }
         return 0;
     }
-    if (match_eager(tx, word->tag))
+    if (tx->eager_open > 0 && match_eager(tx, word->tag, 1) == 1)
         return 0;
     if (tx->words_tail - tx->words_head == BRAID_SUBS)
         return -EPROTO;
@@ -74,7 +106,8 @@ static int on_word(struct braid_conn_sender *tx, const struct braid_recv_word *w
     return 0;
 }
 
-int braid_sender_on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
+BRAID_APART int braid_sender_on_record(struct braid_conn *conn, const struct braid_rec *rec,
+                                       const void *body)
 {
     struct braid_conn_sender *tx = conn->tx;
     struct braid_recv_word word;
@@ -92,30 +125,33 @@ int braid_sender_on_record(struct braid_conn *conn, const struct braid_rec *rec,
     }
     if (tx->credit_used - rec->credit > BRAID_EAGER_WINDOW)
         return -EPROTO; /* more given back than was used */
+    if (tx->eager_open * BRAID_EAGER_OVERHEAD > tx->credit_used - rec->credit)
+        return -EPROTO; /* or before the subs that were used are announced */
     tx->credit_back = rec->credit;
     return err;
 }
 
 /* -- from pending to the lanes -------------------------------------------------------------------------------------------- */
 
-static int give_eager(struct braid_conn *conn, struct braid_lane *lane, struct braid_send *send)
+static inline int give_eager(struct braid_conn *conn, struct braid_lane *lane,
+                             struct braid_send *send)
 {
     struct braid_conn_sender *tx = conn->tx;
-    uint32_t cost = (uint32_t)send->bytes + BRAID_EAGER_OVERHEAD;
+    const uint32_t cost = (uint32_t)send->bytes + BRAID_EAGER_OVERHEAD;
     struct braid_rec rec = {
         .type = BRAID_REC_EAGER, .arg = (uint32_t)send->tag, .body_bytes = (uint32_t)send->bytes};
-    struct braid_recv_word word;
     int err;
 
-    if (tx->credit_used - tx->credit_back + cost > BRAID_EAGER_WINDOW ||
-        tx->eager_tail - tx->eager_head == BRAID_EAGER_MAX)
+    if (tx->credit_used - tx->credit_back + cost > BRAID_EAGER_WINDOW)
         return -ENOBUFS;
     err = braid_conn_control(conn, lane, &rec, send->data);
     if (err != 0)
         return err;
     tx->credit_used += cost;
-    if (!match_word(tx, send->tag, &word))
-        tx->eager_tags[tx->eager_tail++ % BRAID_EAGER_MAX] = send->tag;
+    if (find_word(tx, send->tag) != NULL)
+        tx->words_head++;
+    else
+        note_eager(tx, send->tag);
     return 0;
 }
 
@@ -135,9 +171,9 @@ static bool rates_differ(const struct braid_conn *conn, unsigned lanes)
 /* A chunk a lane where a chunk costs a work request, more where lanes differ. */
 static uint8_t chunk_shift(const struct braid_conn *conn, size_t bytes, unsigned lanes)
 {
-    bool few = conn->ops->flags & BRAID_T_PUT_STARTS && !rates_differ(conn, lanes);
+    bool few = lanes > 1 && conn->ops->flags & BRAID_T_PUT_STARTS && !rates_differ(conn, lanes);
     size_t target = lanes == 1 ? bytes : few ? (bytes + lanes - 1) / lanes : bytes / (4 * lanes);
-    uint8_t shift = few && lanes > 1 ? MIN_STRIPE_SHIFT : MIN_CHUNK_SHIFT;
+    uint8_t shift = few ? MIN_STRIPE_SHIFT : MIN_CHUNK_SHIFT;
 
     while (shift < MAX_CHUNK_SHIFT && ((size_t)1 << shift) < target)
         shift++;
@@ -200,22 +236,22 @@ static int tell_start(struct braid_conn *conn, struct braid_lane *lane, struct b
 static int give_start(struct braid_conn *conn, struct braid_lane *lane, struct braid_send *send)
 {
     struct braid_conn_sender *tx = conn->tx;
-    struct braid_recv_word word;
+    const struct braid_recv_word *word = find_word(tx, send->tag);
     int err;
 
-    if (!match_word(tx, send->tag, &word))
+    if (word == NULL)
         return -ENOBUFS;
-    if (word.capacity < send->bytes)
-        return too_large(conn, send, &word);
+    if (word->capacity < send->bytes)
+        return too_large(conn, send, word);
     send->shift = chunk_shift(conn, send->bytes, lanes_in_use(conn));
-    send->sub = word.sub;
-    send->dst = (struct braid_remote){.addr = word.addr, .mr = word.mr, .flags = word.flags};
+    send->sub = word->sub;
+    send->dst = (struct braid_remote){.addr = word->addr, .mr = word->mr, .flags = word->flags};
     send->chunks = (uint32_t)((send->bytes + ((size_t)1 << send->shift) - 1) >> send->shift);
     send->next_chunk = 0;
     atomic_store_explicit(&send->left, send->chunks, memory_order_relaxed);
     err = tell_start(conn, lane, send);
-    if (err != 0) /* put the word back where it was: it was the first of its tag */
-        tx->words[--tx->words_head % BRAID_SUBS] = word;
+    if (err == 0)
+        tx->words_head++;
     return err;
 }
 
@@ -341,20 +377,20 @@ int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
     return 0;
 }
 
-void braid_conn_put_done(struct braid_lane *lane, const struct braid_put *put, int status)
+void braid_conn_put_done(struct braid_lane *lane, void *owner, size_t bytes, int status)
 {
-    struct braid_send *send = put->owner;
+    struct braid_send *send = owner;
 
     if (status != 0)
         braid_conn_fail(lane->conn, status);
-    atomic_fetch_add_explicit(&lane->put_bytes, put->bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&lane->put_bytes, bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&send->left, 1, memory_order_release);
 }
 
 /* -- requests --------------------------------------------------------------------------------------------------------------- */
 
 /* A small message with none before it goes without a turn in `pending`. Whether it has gone. */
-static bool send_at_once(struct braid_conn *conn, struct braid_send *send)
+static inline bool send_at_once(struct braid_conn *conn, struct braid_send *send)
 {
     struct braid_lane *lane = braid_conn_take_control(conn);
     bool gone = false;
@@ -365,13 +401,15 @@ static bool send_at_once(struct braid_conn *conn, struct braid_send *send)
     if (conn->tx->pending == NULL && !conn->fail_due)
         gone = give_eager(conn, lane, send) == 0;
     braid_spin_unlock(&conn->lock);
-    if (gone)
+    if (gone) {
         lane->ops->push(lane);
+        atomic_store_explicit(&send->state, BRAID_SEND_ACTIVE, memory_order_release);
+    }
     braid_lane_unlock(lane);
     return gone;
 }
 
-/* A lone message and a larger one are tried now; small ones behind others gather until the caller tests. */
+/* `now`: sends, unless all that it could do is to find again what waits; else the caller's next test does. */
 BRAID_APART static void send_in_turn(struct braid_conn *conn, struct braid_send *send, bool now)
 {
     struct braid_conn_sender *tx = conn->tx;
@@ -381,6 +419,7 @@ BRAID_APART static void send_in_turn(struct braid_conn *conn, struct braid_send 
     atomic_store_explicit(&send->state, BRAID_SEND_PENDING, memory_order_relaxed);
     *tx->pending_end = send;
     tx->pending_end = &send->next;
+    now = now && (tx->pending == send || conn->ops->flags & BRAID_T_STREAM);
     braid_spin_unlock(&conn->lock);
     if (now)
         braid_conn_pump(conn);
@@ -428,18 +467,31 @@ static bool is_gathering(struct braid_conn_sender *tx)
     return false;
 }
 
+/* A request that was not used before, or NULL when all are under way. */
+BRAID_APART static struct braid_send *new_send(struct braid_conn *conn)
+{
+    struct braid_send *send = &conn->tx->sends[conn->tx->begun];
+
+    if (conn->tx->begun == BRAID_SENDS) {
+        braid_conn_poll(conn);
+        return NULL;
+    }
+    conn->tx->begun++;
+    send->base = (struct braid_request){BRAID_REQUEST_SEND, conn};
+    send->next = NULL;
+    return send;
+}
+
 int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, int tag,
                        struct braid_mr *mr, struct braid_request **request_p)
 {
     struct braid_conn_sender *tx = conn->tx;
-    struct braid_send *send = &tx->sends[tx->next_send % BRAID_SENDS];
+    struct braid_send *send = tx->free != NULL ? tx->free : new_send(conn);
     bool small = bytes <= conn->eager_bytes, alone = tx->outstanding == 0, now;
 
-    if (atomic_load_explicit(&send->state, memory_order_acquire) != BRAID_SEND_FREE) {
-        braid_conn_poll(conn);
+    if (send == NULL)
         return -EAGAIN;
-    }
-    tx->next_send++;
+    tx->free = send->next;
     tx->outstanding++;
     send->tag = tag;
     send->data = data;
@@ -450,9 +502,7 @@ int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, 
     braid_mr_use(mr, 1);
     *request_p = &send->base;
     now = !small || (conn->ops->flags & BRAID_T_STREAM ? goes_at_once(tx, bytes, alone) : alone);
-    if (small && alone && now && send_at_once(conn, send))
-        atomic_store_explicit(&send->state, BRAID_SEND_ACTIVE, memory_order_release);
-    else
+    if (!small || !alone || !now || !send_at_once(conn, send))
         send_in_turn(conn, send, now);
     return 0;
 }
@@ -463,35 +513,50 @@ static bool is_done(const struct braid_send *send)
            atomic_load_explicit(&send->left, memory_order_acquire) == 0;
 }
 
-int braid_sender_test(struct braid_send *send, bool *done, int *size)
+/* What the caller learns of a send that is done; its request is free again. Returns what test() does then. */
+static inline int finish(struct braid_send *send, int *size)
 {
     struct braid_conn *conn = send->base.conn;
 
-    *done = is_done(send);
-    if (!*done && atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING) {
-        if (is_gathering(conn->tx))
-            return 0;
-        braid_conn_pump(conn);
-        *done = is_done(send);
-    }
-    if (!*done) {
-        braid_conn_poll(conn);
-        if (atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING)
-            braid_conn_pump(conn);
-        *done = is_done(send);
-    }
-    if (!*done) {
-        bool over = braid_conn_is_over(conn);
-        *done = over && is_done(send);
-        if (!*done)
-            return over ? braid_conn_status(conn) : 0;
-    }
     if (size != NULL)
         *size = (int)send->bytes;
     if (send->chunks > 0)
         atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
     braid_mr_use(send->mr, -1);
+    atomic_store_explicit(&send->state, BRAID_SEND_FREE, memory_order_relaxed);
     conn->tx->outstanding--;
-    atomic_store_explicit(&send->state, BRAID_SEND_FREE, memory_order_release);
-    return 0;
+    send->next = conn->tx->free;
+    conn->tx->free = send;
+    return 1;
+}
+
+static bool is_pending(const struct braid_send *send)
+{
+    return atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING;
+}
+
+BRAID_APART static int move_and_test(struct braid_send *send, int *size)
+{
+    struct braid_conn *conn = send->base.conn;
+    bool over;
+
+    if (is_pending(send)) {
+        if (is_gathering(conn->tx))
+            return 0;
+        braid_conn_pump(conn);
+    }
+    if (is_done(send))
+        return finish(send, size);
+    braid_conn_poll(conn);
+    if (is_pending(send))
+        braid_conn_pump(conn);
+    over = braid_conn_is_over(conn);
+    if (is_done(send))
+        return finish(send, size);
+    return over ? braid_conn_status(conn) : 0;
+}
+
+int braid_sender_test(struct braid_send *send, int *size)
+{
+    return is_done(send) ? finish(send, size) : move_and_test(send, size);
 }

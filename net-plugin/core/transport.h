@@ -94,7 +94,7 @@ struct braid_remote {
     uint32_t flags; /* BRAID_RECV_* */
 };
 
-/* One chunk for a lane to deliver. Valid until the lane reports braid_conn_put_done() for it. */
+/* One chunk for a lane to deliver. The lane may drop all but `owner` and `bytes` when it needs no more to send it. */
 struct braid_put {
     uint32_t shift; /* log2 of the chunk size of the message */
     uint32_t sub; /* receive of the peer; slot = sub % BRAID_SUBS, generation = sub / BRAID_SUBS */
@@ -347,7 +347,7 @@ uint64_t braid_conn_put_bytes(const struct braid_conn *conn);
  * The lane will not read the chunk's source again: status 0 when it was delivered as far as the lane can know, or -ECANCELED
  * after fence(). Exactly once for each put that was fetched.
  */
-void braid_conn_put_done(struct braid_lane *lane, const struct braid_put *put, int status);
+void braid_conn_put_done(struct braid_lane *lane, void *owner, size_t bytes, int status);
 
 /*
  * Gives control records that wait (receives to announce, credit, messages to start) to the control lane, whose lock must not be held by

@@ -192,7 +192,7 @@ static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
         if (lane->put_zerocopy)
             braid_zerocopy_sent(lane);
         else
-            braid_conn_put_done(&lane->base, &lane->put, 0);
+            braid_conn_put_done(&lane->base, lane->put.owner, lane->put.bytes, 0);
     }
 }
 
@@ -644,7 +644,7 @@ int braid_socket_fence(struct braid_lane *base)
         lane->put_active = false;
         end_probe(lane, false);
         if (!lane->put_zerocopy)
-            braid_conn_put_done(base, &lane->put, -ECANCELED);
+            braid_conn_put_done(base, lane->put.owner, lane->put.bytes, -ECANCELED);
     }
     return 0;
 }

@@ -91,7 +91,7 @@ static int report(struct braid_socket_lane *lane, int status)
             break;
         zc->first = (zc->first + 1) % BRAID_ZEROCOPY_PUTS;
         zc->count--;
-        braid_conn_put_done(&lane->base, &put->put, status);
+        braid_conn_put_done(&lane->base, put->put.owner, put->put.bytes, status);
         done++;
     }
     return done;

@@ -28,10 +28,12 @@ struct verbs_memory {
     uint8_t image[BRAID_VERBS_RING_ALLOC];
 };
 
+/* A chunk under way: what core wants back, and what its rate is known from. */
 struct verbs_put {
-    struct braid_put put;
-    uint32_t position; /* of its work request */
+    void *owner;
+    size_t bytes;
     uint64_t posted_ns;
+    uint32_t position; /* of its work request */
 };
 
 struct verbs_lane {
@@ -69,12 +71,14 @@ struct verbs_lane {
 
     uint32_t posted, done; /* positions in the send queue, running */
     uint32_t since_signal;
+    uint32_t unpolled; /* calls of progress since the completion queue was looked at */
     struct verbs_put puts[LANE_PUTS];
     uint32_t puts_head, puts_tail;
-    size_t puts_bytes; /* of the chunks under way */
-    struct ibv_send_wr batch[LANE_BATCH];
+    size_t puts_bytes;                    /* of the chunks under way */
+    struct ibv_send_wr batch[LANE_BATCH]; /* a chain, each with its piece */
     struct ibv_sge pieces[LANE_BATCH];
     uint32_t batched;
+    bool chunk_batched;                   /* a chunk is among them */
     struct ibv_recv_wr recvs[LANE_RECVS]; /* a chain that is posted in parts */
 };
 

@@ -20,6 +20,7 @@
 #define RECV_ID        (1ull << 63) /* wr_id of receives; a send's is its position */
 #define POLL_BATCH     16
 #define RECORDS_A_CALL 64
+#define POLL_EVERY     8 /* progress calls that found records, for one look at the completion queue */
 #define RECV_STEP      64 /* receives are posted again in steps of this size */
 #define CONTROL_RECVS  8  /* of the peer's receives, not taken by chunks */
 #define CONTROL_SENDS  8  /* of the send queue, likewise */
@@ -37,7 +38,7 @@ static struct verbs_lane *of(struct braid_lane *lane)
 /* -- failure ----------------------------------------------------------------------------------------------------------------- */
 
 /* Tells the peer over TCP, which has no other way to hear of it, and core. */
-static int fail(struct verbs_lane *lane, int error, const char *what)
+BRAID_COLD static int fail(struct verbs_lane *lane, int error, const char *what)
 {
     if (lane->failed)
         return error;
@@ -48,7 +49,7 @@ static int fail(struct verbs_lane *lane, int error, const char *what)
 }
 
 /* Ends a lane whose peer has closed, gone or failed, with what is known of that. */
-static int end_lane(struct verbs_lane *lane, int state)
+BRAID_COLD static int end_lane(struct verbs_lane *lane, int state)
 {
     struct braid_rec bye = {.type = BRAID_REC_BYE, .lane = lane->base.index, .seq = 0};
     char text[256];
@@ -77,7 +78,7 @@ static bool port_is_down(struct verbs_lane *lane)
     return true;
 }
 
-static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
+BRAID_COLD static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
 {
     char own[64], peer[64], text[512];
     int state;
@@ -112,50 +113,51 @@ static uint32_t room(const struct verbs_lane *lane)
     return LANE_SENDS - (lane->posted - lane->done);
 }
 
-static int post_batch(struct verbs_lane *lane)
+BRAID_COLD static int fail_post(struct verbs_lane *lane, int err)
 {
-    struct ibv_send_wr *bad = NULL, *last;
-    uint32_t count = lane->batched;
-    bool chunk = false;
-    int err;
-
-    if (count == 0)
-        return 0;
-    for (uint32_t i = 0; i < count; i++) {
-        lane->batch[i].next = i + 1 < count ? &lane->batch[i + 1] : NULL;
-        chunk |= lane->batch[i].opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
-                 !(ntohl(lane->batch[i].imm_data) & BRAID_VERBS_IMM_CONTROL);
-    }
-    lane->since_signal += count;
-    last = &lane->batch[count - 1];
-    if (chunk || lane->since_signal >= LANE_SIGNAL) {
-        last->send_flags |= IBV_SEND_SIGNALED;
-        lane->since_signal = 0;
-    }
-    lane->batched = 0;
-    err = ibv_post_send(lane->qp, lane->batch, &bad);
-    if (err == 0)
-        return 0;
     char text[128];
+
     snprintf(text, sizeof(text), "posting a send on port %s", lane->port->name);
     return fail(lane, err > 0 ? -err : err, text);
 }
 
-/* Adds a write of `bytes` at `src` to the batch. The caller has checked room(). */
-static void add_write(struct verbs_lane *lane, const void *src, uint32_t bytes, uint32_t lkey,
-                      uint64_t dst, uint32_t rkey)
+/* The batch is a chain already; it is cut behind its last work request while that is posted. */
+BRAID_APART static int post_some(struct verbs_lane *lane)
 {
-    struct ibv_send_wr *wr = &lane->batch[lane->batched];
-    struct ibv_sge *piece = &lane->pieces[lane->batched];
+    struct ibv_send_wr *bad = NULL, *last, *next;
+    int err;
 
-    lane->batched++;
-    lane->posted++;
-    *piece = (struct ibv_sge){(uintptr_t)src, bytes, lkey};
-    wr->wr_id = lane->posted;
-    wr->sg_list = piece;
-    wr->num_sge = bytes > 0;
+    last = &lane->batch[lane->batched - 1];
+    lane->since_signal += lane->batched;
+    if (lane->chunk_batched || lane->since_signal >= LANE_SIGNAL) {
+        last->send_flags |= IBV_SEND_SIGNALED;
+        lane->since_signal = 0;
+        lane->chunk_batched = false;
+    }
+    lane->batched = 0;
+    next = last->next;
+    last->next = NULL;
+    err = ibv_post_send(lane->qp, lane->batch, &bad);
+    last->next = next;
+    return err == 0 ? 0 : fail_post(lane, err);
+}
+
+static inline int post_batch(struct verbs_lane *lane)
+{
+    return lane->batched > 0 ? post_some(lane) : 0;
+}
+
+/* Adds a write of `bytes` at `src` to the batch. The caller has checked room(). */
+static inline void add_write(struct verbs_lane *lane, const void *src, uint32_t bytes,
+                             uint32_t lkey, uint64_t dst, uint32_t rkey)
+{
+    struct ibv_send_wr *wr = &lane->batch[lane->batched++];
+
+    *wr->sg_list = (struct ibv_sge){(uintptr_t)src, bytes, lkey};
+    wr->wr_id = ++lane->posted;
+    wr->num_sge = 1;
     wr->opcode = IBV_WR_RDMA_WRITE;
-    wr->send_flags = bytes > 0 && bytes <= lane->inline_bytes ? IBV_SEND_INLINE : 0;
+    wr->send_flags = bytes <= lane->inline_bytes ? IBV_SEND_INLINE : 0;
     wr->wr.rdma.remote_addr = dst;
     wr->wr.rdma.rkey = rkey;
 }
@@ -191,7 +193,7 @@ static struct braid_verbs_credit own_credit(struct verbs_lane *lane)
 }
 
 /* Foreign sums: they may only grow, and by no more than there can be. */
-static int take_credit(struct verbs_lane *lane, struct braid_verbs_credit credit)
+static int take_new_credit(struct verbs_lane *lane, struct braid_verbs_credit credit)
 {
     if ((int32_t)(credit.ring - lane->tx.consumed) > 0) {
         if (lane->tx.used - credit.ring > BRAID_VERBS_RING_BYTES)
@@ -204,6 +206,13 @@ static int take_credit(struct verbs_lane *lane, struct braid_verbs_credit credit
         lane->imms_room = credit.recvs;
     }
     return 0;
+}
+
+static inline int take_credit(struct verbs_lane *lane, struct braid_verbs_credit credit)
+{
+    return credit.ring == lane->tx.consumed && credit.recvs == lane->imms_room
+               ? 0
+               : take_new_credit(lane, credit);
 }
 
 static int read_credit(struct verbs_lane *lane)
@@ -222,18 +231,16 @@ static int read_credit(struct verbs_lane *lane)
 /* Says what was consumed when no record has said so for half of what there is. */
 static void give_credit(struct verbs_lane *lane)
 {
-    struct braid_verbs_credit credit = own_credit(lane);
-
-    if (credit.ring - lane->told.ring < BRAID_VERBS_RING_BYTES / 2 &&
-        credit.recvs - lane->told.recvs < LANE_RECVS / 2)
+    if (lane->rx.consumed - lane->told.ring < BRAID_VERBS_RING_BYTES / 2 &&
+        lane->recvs_posted - lane->told.recvs < LANE_RECVS / 2)
         return;
     if (room(lane) == 0 || lane->batched == LANE_BATCH)
         return;
+    lane->told = own_credit(lane);
     lane->memory->credit_out = (struct braid_verbs_credit_cell){
-        credit, .inverted = {.ring = ~credit.ring, .recvs = ~credit.recvs}};
+        lane->told, .inverted = {.ring = ~lane->told.ring, .recvs = ~lane->told.recvs}};
     add_write(lane, &lane->memory->credit_out, sizeof(lane->memory->credit_out), lane->mr->lkey,
               lane->peer.credit_addr, lane->peer.rkey);
-    lane->told = credit;
 }
 
 /* -- completions -------------------------------------------------------------------------------------------------------------------- */
@@ -245,9 +252,9 @@ static void measure(struct verbs_lane *lane, const struct verbs_put *put, uint64
     uint64_t since = MAX(put->posted_ns, heard);
     uint64_t old = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed), rate;
 
-    if (now <= since || put->put.bytes < RATE_BYTES)
+    if (now <= since)
         return;
-    rate = put->put.bytes * 1000000000ull / (now - since);
+    rate = put->bytes * 1000000000ull / (now - since);
     atomic_store_explicit(&lane->base.rate_Bps, old == 0 ? rate : old - old / 8 + rate / 8,
                           memory_order_relaxed);
 }
@@ -261,12 +268,13 @@ static void sends_done(struct verbs_lane *lane, uint32_t position)
         struct verbs_put *put = &lane->puts[lane->puts_head % LANE_PUTS];
         if ((int32_t)(put->position - position) > 0)
             break;
-        if (now == 0)
-            now = braid_now_ns();
-        measure(lane, put, now);
+        if (put->bytes >= RATE_BYTES) {
+            now = now == 0 ? braid_now_ns() : now;
+            measure(lane, put, now);
+        }
         lane->puts_head++;
-        lane->puts_bytes -= put->put.bytes;
-        braid_conn_put_done(&lane->base, &put->put, 0);
+        lane->puts_bytes -= put->bytes;
+        braid_conn_put_done(&lane->base, put->owner, put->bytes, 0);
     }
     if (now != 0)
         atomic_store_explicit(&lane->base.heard_ns, now, memory_order_relaxed);
@@ -313,36 +321,18 @@ static int poll_completions(struct verbs_lane *lane)
 
 /* -- records ---------------------------------------------------------------------------------------------------------------------------- */
 
-/*
- * The next record, complete and with everything before it taken in: 1, 0 (not yet) or -EPROTO. Chunks that were posted before it
- * have landed, but their completions may not have been polled.
- */
-static int next_record(struct verbs_lane *lane, struct braid_ring_record *record)
-{
-    int got;
-
-    if (lane->by_imm && lane->control_imms == 0)
-        return 0;
-    got = braid_ring_peek(&lane->rx, record);
-    if (got <= 0)
-        return got;
-    if (record->by_imm && lane->control_imms == 0)
-        return 0;
-    if (record->by_imm)
-        got = braid_ring_peek(&lane->rx, record); /* it may not have been whole a moment ago */
-    if (got <= 0 || !braid_ring_record_is_sound(record))
-        return -EPROTO;
-    return (int32_t)(record->head.chunks - lane->chunks_in) <= 0;
-}
-
+/* Takes in the records that have come. One that was posted behind chunks waits until their completions were polled. */
 static int read_records(struct verbs_lane *lane)
 {
     struct braid_ring_record record;
     int count = 0, got, err = 0;
 
-    while (count < RECORDS_A_CALL && (got = next_record(lane, &record)) != 0) {
+    while (count < RECORDS_A_CALL && (!lane->by_imm || lane->control_imms > 0) &&
+           (got = braid_ring_peek(&lane->rx, lane->control_imms, &record)) != 0) {
         if (got < 0)
             return fail(lane, got, "the peer's record is malformed");
+        if ((int32_t)(record.head.chunks - lane->chunks_in) > 0)
+            break;
         lane->control_imms -= record.by_imm;
         err = take_credit(lane, record.head.credit);
         if (err == 0)
@@ -355,13 +345,26 @@ static int read_records(struct verbs_lane *lane)
     return count;
 }
 
-int verbs_lane_control(struct braid_lane *base, const struct braid_rec *rec, const void *body,
-                       bool more)
+/* Puts a record of `bytes` bytes into the batch. The caller has checked that there is room everywhere. */
+static inline void add_record(struct verbs_lane *lane, const struct braid_rec *rec,
+                              const void *body, uint32_t bytes, bool by_imm)
 {
-    struct verbs_lane *lane = of(base);
-    uint32_t at, bytes;
-    bool by_imm = braid_ring_record_bytes(rec->body_bytes) > lane->polled_bytes;
-    struct braid_verbs_credit credit = own_credit(lane);
+    uint32_t at = braid_ring_take(&lane->tx, bytes);
+    uint8_t *image = lane->tx.image + at;
+
+    add_write(lane, image, bytes, lane->mr->lkey, lane->peer.ring_addr + at, lane->peer.rkey);
+    if (by_imm)
+        with_imm(lane, BRAID_VERBS_IMM_CONTROL);
+    lane->told = own_credit(lane);
+    braid_ring_write(image, bytes, by_imm, lane->chunks_out, lane->told, rec, body);
+}
+
+/* Makes room for a record, where that can be done. */
+BRAID_APART static int control_slowly(struct verbs_lane *lane, const struct braid_rec *rec,
+                                      const void *body, bool more)
+{
+    uint32_t bytes = braid_ring_record_bytes(rec->body_bytes);
+    bool by_imm = bytes > lane->polled_bytes;
     int err;
 
     if (lane->failed)
@@ -373,19 +376,24 @@ int verbs_lane_control(struct braid_lane *base, const struct braid_rec *rec, con
     if (by_imm && lane->imms_room == lane->imms_out &&
         (read_credit(lane) != 0 || lane->imms_room == lane->imms_out))
         return -EAGAIN;
-    err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->polled_bytes, &at,
-                         &bytes);
-    if (err != 0 && read_credit(lane) == 0)
-        err = braid_ring_put(&lane->tx, rec, body, lane->chunks_out, credit, lane->polled_bytes,
-                             &at, &bytes);
-    if (err != 0)
-        return err;
-    add_write(lane, lane->memory->image + at, bytes, lane->mr->lkey, lane->peer.ring_addr + at,
-              lane->peer.rkey);
-    if (by_imm)
-        with_imm(lane, BRAID_VERBS_IMM_CONTROL);
-    lane->told = credit;
-    return more ? 0 : verbs_lane_push(base);
+    if (!braid_ring_has_room(&lane->tx, bytes) &&
+        (read_credit(lane) != 0 || !braid_ring_has_room(&lane->tx, bytes)))
+        return -EAGAIN;
+    add_record(lane, rec, body, bytes, by_imm);
+    return more ? 0 : post_batch(lane);
+}
+
+int verbs_lane_control(struct braid_lane *base, const struct braid_rec *rec, const void *body,
+                       bool more)
+{
+    struct verbs_lane *lane = of(base);
+    uint32_t bytes = braid_ring_record_bytes(rec->body_bytes);
+
+    if (lane->failed || !more || bytes > lane->polled_bytes || lane->batched == LANE_BATCH ||
+        room(lane) == 0 || !braid_ring_has_room(&lane->tx, bytes))
+        return control_slowly(lane, rec, body, more);
+    add_record(lane, rec, body, bytes, false);
+    return 0;
 }
 
 int verbs_lane_push(struct braid_lane *base)
@@ -406,27 +414,33 @@ static int chunk_room(struct verbs_lane *lane)
     return lane->batched == LANE_BATCH ? post_batch(lane) : 0;
 }
 
-/* Adds the chunk in the next place of `puts`, for which chunk_room() has said yes. */
-static int add_put(struct verbs_lane *lane)
+/* Adds a chunk, for which chunk_room() has said yes. */
+static int add_put(struct verbs_lane *lane, const struct braid_put *put)
 {
-    struct verbs_put *put = &lane->puts[lane->puts_tail % LANE_PUTS];
     uint32_t rkey = 0;
 
-    put->position = lane->posted + 1;
-    put->posted_ns = put->put.bytes >= RATE_BYTES ? braid_now_ns() : 0;
-    lane->puts_tail++;
-    lane->puts_bytes += put->put.bytes;
-    if (put->put.src_mr == NULL || put->put.dst.mr == 0)
+    lane->puts[lane->puts_tail++ % LANE_PUTS] =
+        (struct verbs_put){.owner = put->owner,
+                           .bytes = put->bytes,
+                           .posted_ns = put->bytes >= RATE_BYTES ? braid_now_ns() : 0,
+                           .position = lane->posted + 1};
+    lane->puts_bytes += put->bytes;
+    if (put->src_mr == NULL || put->dst.mr == 0)
         return fail(lane, -EINVAL,
                     "a message of this size needs registered buffers on both sides (regMr)");
-    if (braid_keys_find(&lane->conn->keys, put->put.dst.mr, lane->peer_rail, &rkey) != 0)
+    if (braid_keys_find(&lane->conn->keys, put->dst.mr, lane->peer_rail, &rkey) != 0)
         return fail(lane, -EPROTO, "the peer announced a buffer without its keys");
-    add_write(lane, put->put.src, (uint32_t)put->put.bytes,
-              verbs_mr_lkey(lane->conn, put->put.src_mr, lane->rail),
-              put->put.dst.addr + put->put.offset, rkey);
-    with_imm(lane, (put->put.sub & BRAID_VERBS_SUB_MASK) << 16 | (put->put.chunk & 0xff) << 8 |
-                       ((put->put.chunks - 1) & 0xff));
+    add_write(lane, put->src, (uint32_t)put->bytes,
+              verbs_mr_lkey(lane->conn, put->src_mr, lane->rail), put->dst.addr + put->offset,
+              rkey);
+    if (put->bytes == 0) {
+        lane->batch[lane->batched - 1].num_sge = 0;
+        lane->batch[lane->batched - 1].send_flags = 0;
+    }
+    with_imm(lane, (put->sub & BRAID_VERBS_SUB_MASK) << 16 | (put->chunk & 0xff) << 8 |
+                       ((put->chunks - 1) & 0xff));
     lane->chunks_out++;
+    lane->chunk_batched = true;
     return 0;
 }
 
@@ -435,14 +449,12 @@ int verbs_lane_put(struct braid_lane *base, const struct braid_put *put)
     struct verbs_lane *lane = of(base);
     int err = lane->failed ? -EPIPE : chunk_room(lane);
 
-    if (err != 0)
-        return err;
-    lane->puts[lane->puts_tail % LANE_PUTS].put = *put;
-    return add_put(lane);
+    return err == 0 ? add_put(lane, put) : err;
 }
 
 static int post_puts(struct verbs_lane *lane)
 {
+    struct braid_put put;
     int count = 0, err = 0;
 
     /* Chunks are for whichever lane is free: one with enough to do leaves them to the others. */
@@ -450,11 +462,11 @@ static int post_puts(struct verbs_lane *lane)
            (lane->conn->lanes_count == 1 || lane->puts_bytes < ENOUGH_BYTES)) {
         err = chunk_room(lane);
         if (err == 0)
-            err = braid_conn_next_put(&lane->base, &lane->puts[lane->puts_tail % LANE_PUTS].put);
+            err = braid_conn_next_put(&lane->base, &put);
         if (err == -EAGAIN)
             break;
         if (err == 0)
-            err = add_put(lane);
+            err = add_put(lane, &put);
         if (err != 0)
             return err;
         count++;
@@ -465,7 +477,7 @@ static int post_puts(struct verbs_lane *lane)
 /* -- the peer's end ----------------------------------------------------------------------------------------------------------------------------- */
 
 /* The peer closed its TCP stream. What it sent before lies here already; once that is taken in, the lane is over. */
-static int peer_is_gone(struct verbs_lane *lane, int state)
+BRAID_COLD static int peer_is_gone(struct verbs_lane *lane, int state)
 {
     uint64_t now = braid_now_ns();
 
@@ -474,19 +486,15 @@ static int peer_is_gone(struct verbs_lane *lane, int state)
     return now - lane->quiet_since_ns < GOODBYE_NS ? 0 : end_lane(lane, state);
 }
 
-int verbs_lane_progress(struct braid_lane *base, size_t budget)
+/* What small messages do not need: completions, chunks, and whether the NIC and the peer are still there. */
+BRAID_APART static int progress_slowly(struct verbs_lane *lane, int moved)
 {
-    struct verbs_lane *lane = of(base);
-    int moved, more, state;
+    int more, state;
 
-    if (lane->failed)
-        return -EPIPE;
+    lane->unpolled = 0;
     if (atomic_load_explicit(&lane->port->nic->dead, memory_order_relaxed))
         return fail(lane, -EIO, "the NIC reported a fatal error: see dmesg");
-    moved = poll_completions(lane);
-    if (moved < 0)
-        return moved;
-    more = read_records(lane);
+    more = poll_completions(lane);
     if (more < 0)
         return more;
     moved += more;
@@ -496,15 +504,32 @@ int verbs_lane_progress(struct braid_lane *base, size_t budget)
             return more;
         moved += more;
     }
-    give_credit(lane);
-    more = lane->batched > 0 ? post_batch(lane) : 0;
-    if (more < 0)
-        return more;
     state = atomic_load_explicit(&lane->conn->peer_state, memory_order_acquire);
     if (state != VERBS_PEER_THERE && moved == 0)
         return peer_is_gone(lane, state);
     lane->quiet_since_ns = 0;
     return moved;
+}
+
+int verbs_lane_progress(struct braid_lane *base, size_t budget)
+{
+    struct verbs_lane *lane = of(base);
+    int moved, err;
+
+    if (lane->failed)
+        return -EPIPE;
+    moved = read_records(lane);
+    if (moved < 0)
+        return moved;
+    /* Where small messages come, there is nothing else to see most of the time. A sender may be waiting for its own completions. */
+    if (lane->sends || moved == 0 || ++lane->unpolled == POLL_EVERY) {
+        moved = progress_slowly(lane, moved);
+        if (moved < 0)
+            return moved;
+    }
+    give_credit(lane);
+    err = post_batch(lane);
+    return err < 0 ? err : moved;
 }
 
 /* -- the lane's own end ------------------------------------------------------------------------------------------------------------------------- */
@@ -552,11 +577,14 @@ int verbs_lane_fence(struct braid_lane *base)
     lane->flushing = true;
     lane->posted -= lane->batched;
     lane->batched = 0;
+    lane->chunk_batched = false;
     braid_ibv.modify_qp(lane->qp, &attr, IBV_QP_STATE);
     post_marker(lane);
     drain(lane, braid_now_ns() + FENCE_NS);
-    while (lane->puts_head != lane->puts_tail)
-        braid_conn_put_done(base, &lane->puts[lane->puts_head++ % LANE_PUTS].put, -ECANCELED);
+    for (; lane->puts_head != lane->puts_tail; lane->puts_head++) {
+        const struct verbs_put *put = &lane->puts[lane->puts_head % LANE_PUTS];
+        braid_conn_put_done(base, put->owner, put->bytes, -ECANCELED);
+    }
     return 0;
 }
 
@@ -586,6 +614,9 @@ struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
     for (int i = 0; i < LANE_RECVS; i++)
         lane->recvs[i] = (struct ibv_recv_wr){
             .wr_id = RECV_ID, .next = i + 1 < LANE_RECVS ? &lane->recvs[i + 1] : NULL};
+    for (int i = 0; i < LANE_BATCH; i++)
+        lane->batch[i] = (struct ibv_send_wr){
+            .next = i + 1 < LANE_BATCH ? &lane->batch[i + 1] : NULL, .sg_list = &lane->pieces[i]};
     if (posix_memalign(&memory, 4096, sizeof(*lane->memory)) != 0)
         goto err;
     memset(memory, 0, sizeof(*lane->memory));

@@ -24,7 +24,7 @@ struct braid_ring_rx {
     uint32_t consumed; /* running sum */
 };
 
-/* A record that lies complete in the ring, or would if its immediate had come. */
+/* A record that lies complete in the ring: what the peer can still write to is copied, but for the body. */
 struct braid_ring_record {
     struct braid_verbs_head head;
     struct braid_rec rec;
@@ -39,21 +39,34 @@ static inline uint32_t braid_ring_record_bytes(uint32_t body_bytes)
            (body_bytes + 7) / 8 * 8 + 8;
 }
 
+/* What a record of `bytes` bytes at offset `at` takes of the ring: whatever is left of the lap when it runs past the end. */
+static inline uint32_t braid_ring_cost(uint32_t at, uint32_t bytes)
+{
+    return at + bytes >= BRAID_VERBS_RING_BYTES ? BRAID_VERBS_RING_BYTES - at : bytes;
+}
+
+/* Whether the peer has consumed enough for a record of `bytes` bytes. */
+static inline bool braid_ring_has_room(const struct braid_ring_tx *tx, uint32_t bytes)
+{
+    return tx->used - tx->consumed + braid_ring_cost(tx->at, bytes) <= BRAID_VERBS_RING_BYTES;
+}
+
+/* Takes the place of a record of `bytes` bytes, for which there is room. Its offset. */
+uint32_t braid_ring_take(struct braid_ring_tx *tx, uint32_t bytes);
 /*
- * Lays out a record in the image. Its offset and length in *at and *bytes; 0, or -EAGAIN when the peer has not yet consumed enough.
- * `chunks` and `credit` go into the head; by_imm is set for records larger than `polled_bytes`.
+ * Lays out a record of `bytes` bytes (braid_ring_record_bytes()) at its place in the image. `chunks` and `credit` go into the head;
+ * with `by_imm` an immediate follows.
  */
-int braid_ring_put(struct braid_ring_tx *tx, const struct braid_rec *rec, const void *body,
-                   uint32_t chunks, struct braid_verbs_credit credit, uint32_t polled_bytes,
-                   uint32_t *at, uint32_t *bytes);
+void braid_ring_write(uint8_t *image, uint32_t bytes, bool by_imm, uint32_t chunks,
+                      struct braid_verbs_credit credit, const struct braid_rec *rec,
+                      const void *body);
 
 /*
- * The next record: 1 and *record, 0 when none has come whole, -EPROTO when what is there cannot be one. With by_imm only its length is
- * to be relied upon before the immediate has come; then peek again.
+ * The next record: 1 and *record, 0 when none has come whole, -EPROTO when what is there cannot be one. `imms` immediates have come for
+ * records that count only with one.
  */
-int braid_ring_peek(const struct braid_ring_rx *rx, struct braid_ring_record *record);
-/* Whether the lengths in a complete record agree. */
-bool braid_ring_record_is_sound(const struct braid_ring_record *record);
+int braid_ring_peek(const struct braid_ring_rx *rx, uint32_t imms,
+                    struct braid_ring_record *record);
 /* Zeroes the record and moves on. */
 void braid_ring_consume(struct braid_ring_rx *rx, const struct braid_ring_record *record);
 

@@ -71,7 +71,7 @@ static void deliver_put(struct test_lane *lane, unsigned i)
     assert_int_equal(landing.chunk, put.chunk);
     memcpy(landing.dst, put.src, put.bytes);
     assert_int_equal(braid_conn_landed(&lane->peer->base, put.sub, put.chunk), 0);
-    braid_conn_put_done(&lane->base, &put, 0);
+    braid_conn_put_done(&lane->base, put.owner, put.bytes, 0);
 }
 
 static int test_progress(struct braid_lane *base, size_t budget)
@@ -202,18 +202,18 @@ static struct braid_request *recv_group(int n, void **data, const size_t *sizes,
 
 static bool send_done(struct braid_request *request)
 {
-    bool done;
+    int got = braid_sender_test((struct braid_send *)request, NULL);
 
-    assert_int_equal(braid_sender_test((struct braid_send *)request, &done, NULL), 0);
-    return done;
+    assert_true(got >= 0);
+    return got > 0;
 }
 
 static bool recv_done(struct braid_request *request, int *sizes)
 {
-    bool done;
+    int got = braid_receiver_test((struct braid_recv *)request, sizes);
 
-    assert_int_equal(braid_receiver_test((struct braid_recv *)request, &done, sizes), 0);
-    return done;
+    assert_true(got >= 0);
+    return got > 0;
 }
 
 static void finish_recv(struct braid_request *request, int *sizes)
@@ -472,15 +472,14 @@ static void oversized(size_t bytes, size_t capacity, bool sender_knows)
     struct braid_request *send, *recv;
     int tag = 0, err = 0;
     void *data = in;
-    bool done;
 
     memset(out, 1, bytes);
     recv = recv_group(1, &data, &capacity, &tag);
     send = send_one(out, bytes, tag);
     for (int i = 0; i < 1000; i++) {
-        braid_sender_test((struct braid_send *)send, &done, NULL);
-        err = braid_receiver_test((struct braid_recv *)recv, &done, NULL);
-        assert_false(done);
+        braid_sender_test((struct braid_send *)send, NULL); /* a small one is done at once */
+        err = braid_receiver_test((struct braid_recv *)recv, NULL);
+        assert_true(err <= 0);
     }
     assert_int_equal(err, -EMSGSIZE);
     assert_int_equal(atomic_load(&sender->error), -EMSGSIZE);
