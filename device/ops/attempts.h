@@ -33,6 +33,11 @@
 #ifndef BRAID_OPS_IDLE_NS
 #define BRAID_OPS_IDLE_NS 0u
 #endif
+/* 1: flags are polled without acquire, and acquired once when they have come: an acquire empties the SM's L1 cache at every poll, which
+ * the workers' loads go through. */
+#ifndef BRAID_OPS_QUIET_POLLS
+#define BRAID_OPS_QUIET_POLLS 0
+#endif
 /* 1: two-shot and reduce-scatter read the peers' inputs instead of being sent them (in place in one window only). */
 #ifndef BRAID_OPS_PULL
 #define BRAID_OPS_PULL 0

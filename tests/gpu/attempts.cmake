@@ -41,6 +41,8 @@ braid_attempt(deep1_chunk32 BRAID_OPS_PUSHERS=1u BRAID_OPS_PIECE=16384u BRAID_OP
   BRAID_OPS_STAGED_CHUNK=32768u BRAID_OPS_IDLE_NS=64u)
 braid_attempt(chunk64 BRAID_OPS_STAGED_CHUNK=65536u)
 braid_attempt(idle BRAID_OPS_IDLE_NS=64u)
+braid_attempt(quiet BRAID_OPS_QUIET_POLLS=1 BRAID_OPS_IDLE_NS=32u)
+braid_attempt(quiet_deep2 ${deep2} BRAID_OPS_STAGED_CHUNK=32768u BRAID_OPS_QUIET_POLLS=1 BRAID_OPS_IDLE_NS=32u)
 braid_attempt(ring24 "BRAID_OPS_RING=(24u<<20)")
 braid_attempt(pull BRAID_OPS_PULL=1)
 braid_attempt(pull6 BRAID_OPS_PULL=1 BRAID_REDUCE_UNROLL=6)

@@ -100,13 +100,12 @@ class Attempts(bc.Bench):
         self.compare(f"all_gather/u8/{size}/{label}", block, lambda b, m: b.all_gather(m[lo:lo + block], m[:size], how),
                      lambda m: m[lo:lo + block].copy_(own), want, lambda m: m[:size], names, 5)
 
-    def all_to_all(self, size, in_place):
-        names = ["default"] + [n for n in self.libraries if n.startswith("ce_")]
+    def all_to_all(self, size, method, sms, names, label, in_place=False):
         src = torch.randint(0, 120, (size,), device="cuda", dtype=torch.uint8)
         want = torch.empty_like(src)
         dist.all_to_all_single(want, src)
-        how = bt.options(bt.ENGINE)
-        self.compare(f"all_to_all/u8/{size}/{'in_place/' if in_place else ''}ce", size // self.world,
+        how = bt.options(method, sms)
+        self.compare(f"all_to_all/u8/{size}/{label}", size // self.world,
                      lambda b, m: b.all_to_all(m[:size] if in_place else src, m[:size], how),
                      lambda m: m[:size].copy_(src) if in_place else None, want, lambda m: m[:size], names, 5)
 
@@ -128,7 +127,9 @@ class Attempts(bc.Bench):
                      lambda: self.all_gather(128 * MI, bt.DIRECT, 16, kernels, "direct/sms16"),
                      lambda: self.all_gather(128 * MI, bt.ENGINE, 0, engines, "ce"),
                      lambda: self.all_gather(16 * MI, bt.ENGINE, 0, engines, "ce"),
-                     lambda: self.all_to_all(128 * MI, True), lambda: self.all_to_all(128 * MI, False)):
+                     lambda: self.all_to_all(128 * MI, bt.DIRECT, 16, kernels, "direct/sms16"),
+                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0, engines, "in_place/ce", True),
+                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0, engines, "ce")):
             try:
                 work()
             except Exception:

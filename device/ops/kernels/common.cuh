@@ -99,6 +99,18 @@ BRAID_FN void op_tell_warp(const struct braid_devwin *w, const struct braid_ops_
     }
 }
 
+/* One look at a flag; acquire when it is `flag`. */
+BRAID_FN uint32_t op_poll(const uint32_t *word, uint32_t flag)
+{
+    if constexpr (BRAID_OPS_QUIET_POLLS != 0) {
+        uint32_t seen = braid_ptx_load_relaxed_sys_u32(word);
+
+        if (seen != flag)
+            return seen;
+    }
+    return braid_ptx_load_acquire_sys_u32(word);
+}
+
 /* Waits until *word is `flag`. One thread. */
 BRAID_FN int op_wait_thread(const struct braid_devcomm *c, const uint32_t *word, uint32_t flag,
                             uint32_t wait, uint32_t peer, uint32_t index)
@@ -110,7 +122,7 @@ BRAID_FN int op_wait_thread(const struct braid_devcomm *c, const uint32_t *word,
     do {
         BRAID_NO_UNROLL
         for (int poll = 0; poll < BRAID_LL_POLLS; poll++) {
-            seen = braid_ptx_load_acquire_sys_u32(word);
+            seen = op_poll(word, flag);
             if (seen == flag)
                 return BRAID_DEV_OK;
         }

@@ -428,8 +428,7 @@ BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_de
             uint32_t peer = exchange_peer(l->rank, l->ranks, hop);
 
             if (has(chunk, peer)) {
-                seen =
-                    braid_ptx_load_acquire_sys_u32(op_flag(w, l, op, kind, peer, l->rank, chunk));
+                seen = op_poll(op_flag(w, l, op, kind, peer, l->rank, chunk), op->flag);
                 if (seen != op->flag && status == 0)
                     break;
             }
@@ -514,8 +513,8 @@ BRAID_FN void exchange_flag(const struct braid_devwin *w, const struct braid_ops
 BRAID_FN int exchange_room(const struct braid_devwin *w, const struct braid_ops_layout *l,
                            const struct op *op, uint32_t slots, uint32_t chunk, uint32_t peer)
 {
-    return chunk < slots || braid_ptx_load_acquire_sys_u32(
-                                op_flag(w, l, op, 1, peer, l->rank, chunk - slots)) == op->flag;
+    return chunk < slots ||
+           op_poll(op_flag(w, l, op, 1, peer, l->rank, chunk - slots), op->flag) == op->flag;
 }
 
 /* Waits until it has. */
