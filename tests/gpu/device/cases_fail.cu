@@ -1,5 +1,5 @@
 /*
- * Failures: a rank that never comes, one that dies, the host's abort. The others get a status within the bound, the reason is
+ * Failures: a rank that never comes, one that dies, the host's abort, very many waits for a rank that is late. The others get a status within the bound, the reason is
  * readable, the communicator is unusable, the process and a new communicator are fine.
  */
 #include "tests/gpu/device/harness.h"
@@ -184,6 +184,69 @@ static void killed_case(struct rank *r)
     EXPECT(r, braid_comm_error(r->comm, NULL) != 0);
 }
 
+/* Every warp tells its counterpart on the peer and waits for it: far more waits than one word of the host can be read for in time. */
+#define CROWD_CTAS    128
+#define CROWD_THREADS 352
+#define CROWD_WORDS   (4u << 20)
+#define CROWD_ROUNDS  300
+
+__global__ void crowd(const __grid_constant__ struct braid_devcomm c,
+                      const __grid_constant__ struct braid_devwin w, uint32_t round, uint32_t *bad)
+{
+    uint64_t word = CROWD_WORDS + 4ull * ((blockIdx.x * blockDim.x + threadIdx.x) / 32);
+
+    if (threadIdx.x % 32 != 0)
+        return;
+    braid_signal_word32_thread(&c, &w, c.world.rank ^ 1, word, BRAID_SIGNAL_SET, round);
+    if (braid_wait_word32_thread(&c, &w, word, round) != 0)
+        atomicAdd(bad, 1);
+}
+
+/*
+ * Rank 1 is late once; the rounds after that must be as fast as if it had not been (where every wait looks at the clock, 1408 warps keep
+ * each other late: 700 us a round). Then it does not come at all: the bound holds for a crowd, too.
+ */
+static void crowd_case(struct rank *r)
+{
+    uint32_t *bad = (uint32_t *)r->dst, got = 0;
+    cudaEvent_t begin, end;
+    float ms = 0;
+    double start;
+
+    CUDA(r, cudaEventCreate(&begin));
+    CUDA(r, cudaEventCreate(&end));
+    CUDA(r, cudaMemsetAsync(bad, 0, 4, r->stream));
+    CUDA(r, cudaMemsetAsync((char *)braid_window_address(r->window, r->rank) + CROWD_WORDS, 0,
+                            65536, r->stream));
+    CUDA(r, cudaStreamSynchronize(r->stream));
+    EXPECT(r, braid_comm_sync(r->comm) == 0);
+    if (r->rank == 1)
+        usleep(20000);
+    for (uint32_t round = 1; round <= CROWD_ROUNDS; round++) {
+        crowd<<<CROWD_CTAS, CROWD_THREADS, 0, r->stream>>>(*r->c, *r->w, round, bad);
+        if (round == 1 || round == CROWD_ROUNDS)
+            CUDA(r, cudaEventRecord(round == 1 ? begin : end, r->stream));
+    }
+    settle(r, 10, 1);
+    CUDA(r, cudaMemcpy(&got, bad, 4, cudaMemcpyDeviceToHost));
+    EXPECT(r, got == 0, "%u waits failed", got);
+    CUDA(r, cudaEventElapsedTime(&ms, begin, end));
+    if (r->rank == 0)
+        printf("      a crowd of %d warps after a late rank: %.1f us a round\n",
+               CROWD_CTAS * CROWD_THREADS / 32, ms * 1e3 / (CROWD_ROUNDS - 1));
+    EXPECT(r, ms * 1e3 / (CROWD_ROUNDS - 1) < 100, "%.1f us a round",
+           ms * 1e3 / (CROWD_ROUNDS - 1));
+    EXPECT(r, braid_comm_sync(r->comm) == 0);
+    if (r->rank == 1)
+        return;
+    start = now_s();
+    crowd<<<CROWD_CTAS, CROWD_THREADS, 0, r->stream>>>(*r->c, *r->w, CROWD_ROUNDS + 1, bad);
+    settle(r, 5, 0);
+    EXPECT(r, now_s() - start > 0.4 && now_s() - start < 0.6, "the crowd's waits took %.3f s",
+           now_s() - start);
+    EXPECT(r, braid_comm_error(r->comm, NULL) == BRAID_DEV_TIMEOUT);
+}
+
 __global__ void endless(const __grid_constant__ struct braid_devcomm c, int *statuses)
 {
     int status = braid_wait_signal_cta(&c, 9, 1);
@@ -230,6 +293,7 @@ static void abort_case(struct rank *r)
 const struct test_case fail_cases[] = {
     {"never_comes", never_comes_case, 2, 30, 400, 0xffffffffu, "", 0},
     {"never_comes/3_ranks", never_comes_case, 3, 30, 400, 1, "", 0},
+    {"crowd", crowd_case, 2, 30, 400, 1, "", CASE_TWO_GPUS},
     {"dies", dies_case, 2, 30, 400, 1, "", 0},
     {"abort", abort_case, 2, 30, 60000, 1, "", 0},
     {"dies/killed", dies_case, 2, 30, 400, 1, "kill", CASE_DEATH},
