@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Regret of the tuner on measured sweeps: fit on every second size, judge on the others, both ways round.
 
-usage: eval_sweep.py BUILD_FOLDER [--rows FILE] [--guard TIMES] [--check]
+usage: eval_sweep.py BUILD_FOLDER [--rows FILE] [--guard TIMES] [--one-out] [--check]
 
---check: exit code 1 when the tuner does worse than NCCL on any sweep. Regret of a choice is its measured time over the best measured
+--one-out: leave out one size at a time instead of every second one. --check: exit code 1 when the tuner does worse than NCCL on any sweep. Regret of a choice is its measured time over the best measured
 time at that size, within reach of a tuner (no more channels than the communicator has; no LL128 where NCCL marks it unusable). Equal configurations are pooled: NCCL takes fewer channels than asked for when each would get too little, so
 forced counts above that are the same configuration measured again. Intervals: 2000 bootstrap samples over (collective, size) cells
 and over the measurements inside each pool.
@@ -129,6 +129,17 @@ def interval(cells):
     return [(sorted(d[i] for d in draws)[50], sorted(d[i] for d in draws)[1949]) for i in (0, 1)]
 
 
+def fit_without(build, path, held_out, folder, guard):
+    """A profile fitted to the sweep without some sizes; all its files lie in `folder`."""
+    for f in pathlib.Path(build, "share/braid/profiles").iterdir():
+        pathlib.Path(folder, f.name).write_text(f.read_text())
+    part, profile = pathlib.Path(folder, path.name), pathlib.Path(folder, "fitted.profile")
+    kept = [l for l in path.read_text().splitlines() if l.startswith(("#", "coll,")) or int(l.split(",")[1]) not in held_out]
+    part.write_text("\n".join(kept) + "\n")
+    tune(build, "fit", part, "--out", profile, "--guard", guard)
+    return profile
+
+
 def commit():
     out = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
     return out.stdout.strip() or "unknown"
@@ -139,6 +150,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--rows")
     parser.add_argument("--guard", default="1")
+    parser.add_argument("--one-out", action="store_true")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     worse, out, stamp = [], [], {"commit": commit(), "date": datetime.date.today().isoformat()}
@@ -149,13 +161,9 @@ def main():
         sizes = sorted({r["bytes"] for r in rows})
         for budget in (0, 8):
             cells = {}
-            for parity, held_out in (("even", sizes[1::2]), ("odd", sizes[0::2])):
+            for held_out in [[size] for size in sizes] if args.one_out else [sizes[1::2], sizes[0::2]]:
                 with tempfile.TemporaryDirectory() as folder:
-                    profile = pathlib.Path(folder, "fitted.profile")
-                    share = pathlib.Path(args.build, "share/braid/profiles")
-                    for f in share.iterdir():
-                        pathlib.Path(folder, f.name).write_text(f.read_text())
-                    tune(args.build, "fit", path, "--sizes", parity, "--out", profile, "--guard", args.guard)
+                    profile = fit_without(args.build, path, held_out, folder, args.guard)
                     cells.update(judge(args.build, path, meta, rows, profile, held_out, budget))
             (mine, nccl), spans = regret(cells), interval(cells)
             suffix = "/budget8" if budget else ""
