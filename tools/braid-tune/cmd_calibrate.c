@@ -29,35 +29,27 @@ static const char usage[] = "braid-tune calibrate [--ranks N] [--fake-nodes] [--
                             "network transport. --judge: also measure what the tuner\n"
                             "decides with that profile, and fit nothing.\n";
 
+#define PROBE_BYTES (64ull << 20) /* large enough for all channels */
+
 struct arguments {
-    const char *ranks, *minutes, *comms, *coll, *bytes, *sweep, *out, *name, *nccl, *port, *judge;
-    bool fake_nodes, again, dry_run;
+    const char *coll, *bytes, *sweep, *out, *name, *judge;
+    struct group_options group;
+    bool again, dry_run;
 };
 
-static int parse_list(struct calibrate *calibrate, const struct arguments *args)
+static int parse_lists(struct calibrate *calibrate, const struct arguments *args)
 {
-    const char *text = args->coll;
-
-    while (*text) {
-        size_t length = strcspn(text, ",");
-        char word[32];
-        int coll;
-
-        snprintf(word, sizeof(word), "%.*s", (int)length, text);
-        coll = braid_kind_find(braid_coll_names, BRAID_COLLS, word);
-        if (coll < 0 || calibrate->coll_count == BRAID_COLLS) {
-            fprintf(stderr, "braid-tune: unknown collective '%s'\n", word);
-            return -EINVAL;
-        }
-        calibrate->colls[calibrate->coll_count++] = coll;
-        text += length + (text[length] == ',');
-    }
+    calibrate->coll_count = tune_colls(args->coll, calibrate->colls);
+    if (calibrate->coll_count < 1)
+        return -EINVAL;
     calibrate->size_count = tune_sizes(args->bytes, calibrate->sizes, CALIBRATE_SIZES_MAX);
-    calibrate->comms = atoi(args->comms);
-    calibrate->minutes = atof(args->minutes);
-    if (calibrate->size_count < 1 || calibrate->comms < 1 || calibrate->comms > 1000 ||
-        !(calibrate->minutes > 0)) {
-        fprintf(stderr, "braid-tune: --bytes, --comms or --minutes is not understood\n");
+    if (calibrate->size_count < 1) {
+        fprintf(stderr, "braid-tune: --bytes: expected LIST or FROM:TO[:xN], found '%s'\n",
+                args->bytes);
+        return -EINVAL;
+    }
+    if (args->name[0] && !fit_name_good(args->name)) {
+        fprintf(stderr, "braid-tune: --name takes letters, digits, '.', '_' and '-'\n");
         return -EINVAL;
     }
     return 0;
@@ -114,7 +106,7 @@ static int probe(struct calibrate *calibrate)
 {
     struct worker_command command = {.verb = WORKER_MEASURE,
                                      .coll = BRAID_ALL_REDUCE,
-                                     .bytes = 64 << 20,
+                                     .bytes = PROBE_BYTES,
                                      .mode = 1,
                                      .algo = BRAID_RING,
                                      .proto = BRAID_SIMPLE,
@@ -300,7 +292,7 @@ static int fit_and_report(struct calibrate *calibrate, const struct arguments *a
            100 * all.fit_error, all.used, 100 * halves[0].held_out_error,
            100 * halves[1].held_out_error, 100 * all.noise, all.pairs, 100 * fitted->guard_ratio,
            rc ? "NOT written:" : "written:", path);
-    if (!rc && calibrate->group.nodes > 1 && !args->fake_nodes)
+    if (!rc && calibrate->group.nodes > 1 && !args->group.fake_nodes)
         printf("Copy it to the same place on the other nodes: all ranks must read the same one.\n");
     printf("`braid-tune plot %s --profile %s` draws it.\n", args->sweep, path);
 out:
@@ -396,36 +388,31 @@ static int lead(struct calibrate *calibrate, const struct arguments *args,
     return fit_and_report(calibrate, args, base, name, path) ? 1 : 0;
 }
 
-static int run(struct calibrate *calibrate, const struct arguments *args,
-               struct braid_profile *base)
+static int run(struct calibrate *calibrate, struct arguments *args, struct braid_profile *base)
 {
-    char plugin[4096], base_name[64];
-    struct group_options options = {
-        atoi(args->ranks), args->fake_nodes, atoi(args->port), 0, args->nccl, plugin};
-    int rc;
+    struct group_options *how = &args->group;
+    char plugin[4096];
+    int ranks, rc;
 
     calibrate->launches = 7;
     calibrate->slowest = 8;
     calibrate->judge = args->judge[0] != 0;
-    if (parse_list(calibrate, args))
+    if (parse_lists(calibrate, args))
         return 2;
-    if (args->name[0] && !fit_name_good(args->name)) {
-        fprintf(stderr, "braid-tune: --name takes letters, digits, '.', '_' and '-'\n");
-        return 2;
-    }
     for (int i = 0; i < calibrate->size_count; i++)
-        options.max_bytes = MAX(options.max_bytes, calibrate->sizes[i]);
-    options.max_bytes = MAX(options.max_bytes, 64u << 20);
-    snprintf(base_name, sizeof(base_name), "%s", args->fake_nodes ? "generic-socket" : "generic");
-    if (tune_profile(base_name, base))
+        how->max_bytes = MAX(how->max_bytes, calibrate->sizes[i]);
+    how->max_bytes = MAX(how->max_bytes, PROBE_BYTES);
+    if (tune_profile(how->fake_nodes ? "generic-socket" : "generic", base))
         return 1;
-    if (args->dry_run)
-        return estimate(calibrate, base, options.ranks ? options.ranks : 2,
-                        args->fake_nodes ? (options.ranks ? options.ranks : 2) : 1);
+    if (args->dry_run) {
+        ranks = how->ranks ? how->ranks : MAX(worker_gpu_count(), 2);
+        return estimate(calibrate, base, ranks, how->fake_nodes ? ranks : 1);
+    }
     if (find_plugin(plugin, sizeof(plugin)))
         return 1;
+    how->plugin_path = plugin;
     setenv("BRAID_TUNER_PROFILE", args->judge[0] ? args->judge : "none", 1);
-    rc = group_start(&options, &calibrate->group);
+    rc = group_start(how, &calibrate->group);
     if (rc)
         return rc == 1 ? 0 : 1;
     return lead(calibrate, args, base);
@@ -433,30 +420,44 @@ static int run(struct calibrate *calibrate, const struct arguments *args,
 
 int cmd_calibrate(int argc, char **argv)
 {
-    struct arguments args = {"0",       "4",
-                             "5",       "all_reduce,all_gather,reduce_scatter",
-                             "1K:256M", "braid.sweep.csv",
-                             "",        "",
-                             "",        "0",
-                             "",        false,
-                             false,     false};
-    const struct tune_option options[] = {
-        {"--ranks", &args.ranks, NULL}, {"--minutes", &args.minutes, NULL},
-        {"--comms", &args.comms, NULL}, {"--coll", &args.coll, NULL},
-        {"--bytes", &args.bytes, NULL}, {"--sweep", &args.sweep, NULL},
-        {"--out", &args.out, NULL},     {"--name", &args.name, NULL},
-        {"--nccl", &args.nccl, NULL},   {"--port", &args.port, NULL},
-        {"--judge", &args.judge, NULL}, {"--fake-nodes", NULL, &args.fake_nodes},
-        {"--again", NULL, &args.again}, {"--dry-run", NULL, &args.dry_run}};
+    struct arguments args = {.coll = "all_reduce,all_gather,reduce_scatter",
+                             .bytes = "1K:256M",
+                             .sweep = "braid.sweep.csv",
+                             .out = "",
+                             .name = "",
+                             .judge = "",
+                             .group = {.nccl_path = ""}};
     struct calibrate *calibrate = calloc(1, sizeof(*calibrate));
     struct braid_profile *base = calloc(1, sizeof(*base));
-    int rc = 2;
+    const struct tune_option options[] = {
+        TUNE_INT("--ranks", &args.group.ranks, 0, GROUP_RANKS_MAX),
+        TUNE_REAL("--minutes", &calibrate->minutes, 0.001, 1e6),
+        TUNE_INT("--comms", &calibrate->comms, 1, 1000),
+        TUNE_TEXT("--coll", &args.coll),
+        TUNE_TEXT("--bytes", &args.bytes),
+        TUNE_TEXT("--sweep", &args.sweep),
+        TUNE_TEXT("--out", &args.out),
+        TUNE_TEXT("--name", &args.name),
+        TUNE_TEXT("--nccl", &args.group.nccl_path),
+        TUNE_INT("--port", &args.group.port, 0, 65535),
+        TUNE_TEXT("--judge", &args.judge),
+        TUNE_FLAG("--fake-nodes", &args.group.fake_nodes),
+        TUNE_FLAG("--again", &args.again),
+        TUNE_FLAG("--dry-run", &args.dry_run)};
+    int rc = 1;
 
-    if (!calibrate || !base || tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0)
-        fputs(usage, stderr);
+    if (!calibrate || !base) {
+        fprintf(stderr, "braid-tune: out of memory\n");
+        goto out;
+    }
+    calibrate->minutes = 4;
+    calibrate->comms = 5;
+    if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0)
+        rc = tune_usage(usage);
     else
         rc = run(calibrate, &args, base);
     sweep_free(&calibrate->sweep);
+out:
     free(calibrate);
     free(base);
     return rc;

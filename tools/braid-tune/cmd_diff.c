@@ -68,13 +68,7 @@ static void decide(const struct braid_profile *profile, const struct braid_tuner
     float table[BRAID_ALGOS * BRAID_PROTOS];
     struct braid_tuner_call call = {coll, bytes, 1, false, table, BRAID_ALGOS, BRAID_PROTOS};
 
-    for (int i = 0; i < BRAID_ALGOS * BRAID_PROTOS; i++) {
-        double us = braid_nccl_predict(profile, shape, coll, (double)bytes,
-                                       (enum braid_algo)(i / BRAID_PROTOS),
-                                       (enum braid_proto)(i % BRAID_PROTOS));
-
-        table[i] = us == us ? (float)us : -1;
-    }
+    tune_nccl_table(profile, shape, coll, bytes, table);
     braid_tuner_decide(tuner, &call, decision);
 }
 
@@ -113,22 +107,20 @@ out:
 
 int cmd_diff(int argc, char **argv)
 {
-    const char *words[2], *ranks_text = "8", *nodes_text = "1", *budget = "0";
-    const struct tune_option options[] = {{"--ranks", &ranks_text, NULL},
-                                          {"--nodes", &nodes_text, NULL},
-                                          {"--budget", &budget, NULL}};
+    int ranks = 8, nodes = 1, differ, rc = 2;
+    const char *words[2];
     struct braid_profile *two = calloc(2, sizeof(*two));
     struct rows *rows = calloc(1, sizeof(*rows));
-    struct braid_tuner_settings settings = {.channel_ceiling = 64};
+    struct braid_tuner_settings settings = {.channel_ceiling = BRAID_CHANNELS};
+    const struct tune_option options[] = {
+        TUNE_INT("--ranks", &ranks, 2, 1 << 30), TUNE_INT("--nodes", &nodes, 1, 1 << 30),
+        TUNE_INT("--budget", &settings.sm_budget, 0, BRAID_CHANNELS)};
     struct braid_shape shape;
-    int ranks, nodes, differ, rc = 2;
 
-    if (!two || !rows || tune_options(argc, argv, options, ARRAY_SIZE(options), words, 2) != 2 ||
-        tune_numbers(ranks_text, &ranks, 1) != 1 || tune_numbers(nodes_text, &nodes, 1) != 1) {
-        fputs(usage, stderr);
+    if (!two || !rows || tune_options(argc, argv, options, ARRAY_SIZE(options), words, 2) != 2) {
+        rc = tune_usage(usage);
         goto out;
     }
-    settings.sm_budget = atoi(budget);
     if (tune_profile(words[0], &two[0]) || tune_profile(words[1], &two[1]))
         goto out;
     printf("numbers (%s, %s):\n", two[0].name, two[1].name);

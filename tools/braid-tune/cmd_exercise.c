@@ -14,35 +14,24 @@
 static const char usage[] = "braid-tune exercise [--tuner FILE|NAME] [--ranks N] [--fake-nodes] "
                             "[--coll NAME,..] [--bytes LIST] [--nccl FILE]\n";
 
-static int exercise(struct group *group, const char *colls, const uint64_t *sizes, int count)
+static int exercise(struct group *group, const int *colls, int coll_count, const uint64_t *sizes,
+                    int count)
 {
     int rc = group_connect(group);
 
     printf("coll,bytes,us,channels\n");
-    while (!rc && *colls) {
-        size_t length = strcspn(colls, ",");
-        char word[32];
+    for (int i = 0; i < coll_count * count && !rc; i++) {
+        struct worker_command command = {.verb = WORKER_MEASURE,
+                                         .coll = colls[i / count],
+                                         .bytes = sizes[i % count],
+                                         .repeat = 1,
+                                         .launches = 3,
+                                         .check = 1};
 
-        snprintf(word, sizeof(word), "%.*s", (int)length, colls);
-        for (int i = 0; i < count && !rc; i++) {
-            struct worker_command command = {
-                .verb = WORKER_MEASURE,
-                .coll = braid_kind_find(braid_coll_names, BRAID_COLLS, word),
-                .bytes = sizes[i],
-                .repeat = 1,
-                .launches = 3,
-                .check = 1};
-
-            if (command.coll < 0) {
-                fprintf(stderr, "braid-tune: unknown collective '%s'\n", word);
-                return -1;
-            }
-            rc = group_run(group, &command);
-            if (!rc)
-                printf("%s,%llu,%.2f,%d\n", braid_coll_names[command.coll],
-                       (unsigned long long)sizes[i], group->reply[0].us, group->reply[0].grid);
-        }
-        colls += length + (colls[length] == ',');
+        rc = group_run(group, &command);
+        if (!rc)
+            printf("%s,%llu,%.2f,%d\n", braid_coll_names[command.coll],
+                   (unsigned long long)command.bytes, group->reply[0].us, group->reply[0].grid);
     }
     return rc ? rc : group_disconnect(group);
 }
@@ -50,29 +39,23 @@ static int exercise(struct group *group, const char *colls, const uint64_t *size
 int cmd_exercise(int argc, char **argv)
 {
     static struct group group;
-    const char *tuner = "", *ranks = "0", *bytes = "1K:64M", *nccl = "", *port = "0";
-    const char *colls = "all_reduce,all_gather,reduce_scatter,broadcast,reduce";
-    bool fake_nodes = false;
-    const struct tune_option options[] = {{"--tuner", &tuner, NULL},
-                                          {"--ranks", &ranks, NULL},
-                                          {"--bytes", &bytes, NULL},
-                                          {"--nccl", &nccl, NULL},
-                                          {"--port", &port, NULL},
-                                          {"--coll", &colls, NULL},
-                                          {"--fake-nodes", NULL, &fake_nodes}};
-    struct group_options how = {.plugin_path = ""};
+    const char *tuner = "", *bytes = "1K:64M";
+    const char *names = "all_reduce,all_gather,reduce_scatter,broadcast,reduce";
+    struct group_options how = {.plugin_path = "", .nccl_path = ""};
+    const struct tune_option options[] = {TUNE_TEXT("--tuner", &tuner),
+                                          TUNE_TEXT("--bytes", &bytes),
+                                          TUNE_TEXT("--nccl", &how.nccl_path),
+                                          TUNE_TEXT("--coll", &names),
+                                          TUNE_INT("--ranks", &how.ranks, 0, GROUP_RANKS_MAX),
+                                          TUNE_INT("--port", &how.port, 0, 65535),
+                                          TUNE_FLAG("--fake-nodes", &how.fake_nodes)};
     uint64_t sizes[64];
-    int count = 0, rc;
+    int colls[BRAID_COLLS], coll_count = 0, count = 0, rc;
 
     if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0 ||
-        (count = tune_sizes(bytes, sizes, ARRAY_SIZE(sizes))) < 1) {
-        fputs(usage, stderr);
-        return 2;
-    }
-    how.ranks = atoi(ranks);
-    how.port = atoi(port);
-    how.fake_nodes = fake_nodes;
-    how.nccl_path = nccl;
+        (coll_count = tune_colls(names, colls)) < 1 ||
+        (count = tune_sizes(bytes, sizes, ARRAY_SIZE(sizes))) < 1)
+        return tune_usage(usage);
     for (int i = 0; i < count; i++)
         how.max_bytes = MAX(how.max_bytes, sizes[i]);
     if (tuner[0])
@@ -80,7 +63,7 @@ int cmd_exercise(int argc, char **argv)
     rc = group_start(&how, &group);
     if (rc)
         return rc == 1 ? 0 : 1;
-    rc = exercise(&group, colls, sizes, count);
+    rc = exercise(&group, colls, coll_count, sizes, count);
     fflush(stdout);
     group_stop(&group);
     return rc ? 1 : 0;

@@ -36,6 +36,7 @@ struct explain {
     struct tune_machine *machine; /* NULL without --machine */
     struct braid_profile_set set; /* what fits the machine */
     struct braid_tuner_settings settings;
+    int colls[BRAID_COLLS], coll_count;
     enum format format;
     bool all;
     int printed;
@@ -141,24 +142,6 @@ static void print_csv(const struct explain *explain, const struct line *line)
            (double)d->us, bus_GBps(line, d->us), line->bound_us, braid_tuner_reasons[d->reason]);
 }
 
-/* The table that NCCL would pass, by its restated model. Returns how many entries are usable. */
-static int nccl_table(const struct braid_profile *profile, const struct braid_shape *shape,
-                      enum braid_coll coll, uint64_t bytes, float *table)
-{
-    int usable = 0;
-
-    for (int a = 0; a < BRAID_ALGOS; a++) {
-        for (int p = 0; p < BRAID_PROTOS; p++) {
-            double us = braid_nccl_predict(profile, shape, coll, (double)bytes, (enum braid_algo)a,
-                                           (enum braid_proto)p);
-
-            table[a * BRAID_PROTOS + p] = us == us ? (float)us : -1;
-            usable += us == us;
-        }
-    }
-    return usable;
-}
-
 static void print_all(const struct explain *explain, const struct line *line)
 {
     for (int a = 0; a < BRAID_ALGOS; a++) {
@@ -191,7 +174,7 @@ static void explain_one(struct explain *explain, const struct braid_tuner *tuner
                                     table,      BRAID_ALGOS, BRAID_PROTOS};
     struct braid_tuner_decision *d = &line->decision;
 
-    if (!nccl_table(explain->profile, &line->shape, line->coll, line->bytes, table))
+    if (!tune_nccl_table(explain->profile, &line->shape, line->coll, line->bytes, table))
         return;
     braid_tuner_decide(tuner, &call, d);
     line->nccl_channels = braid_nccl_channels(explain->profile, &line->shape, (double)line->bytes,
@@ -282,8 +265,8 @@ static int choose_profile(struct explain *explain, const struct braid_shape *sha
     return 0;
 }
 
-static int explain_shape(struct explain *explain, int ranks, int nodes, const char *colls,
-                         const uint64_t *sizes, int count)
+static int explain_shape(struct explain *explain, int ranks, int nodes, const uint64_t *sizes,
+                         int count)
 {
     struct braid_shape shape = braid_shape_make((size_t)ranks, (size_t)nodes);
     struct braid_tuner *tuner;
@@ -292,24 +275,12 @@ static int explain_shape(struct explain *explain, int ranks, int nodes, const ch
         return 2;
     if (braid_tuner_create(explain->profile, &shape, &explain->settings, &tuner))
         return 1;
-    while (*colls) {
-        size_t length = strcspn(colls, ",");
-        char word[32];
-        int coll;
+    for (int i = 0; i < explain->coll_count * count; i++) {
+        struct line line = {.shape = shape,
+                            .coll = (enum braid_coll)explain->colls[i / count],
+                            .bytes = sizes[i % count]};
 
-        snprintf(word, sizeof(word), "%.*s", (int)length, colls);
-        coll = braid_kind_find(braid_coll_names, BRAID_COLLS, word);
-        if (coll < 0) {
-            fprintf(stderr, "braid-tune: unknown collective '%s'\n", word);
-            braid_tuner_destroy(tuner);
-            return 1;
-        }
-        for (int i = 0; i < count; i++) {
-            struct line line = {.shape = shape, .coll = (enum braid_coll)coll, .bytes = sizes[i]};
-
-            explain_one(explain, tuner, &line);
-        }
-        colls += length + (colls[length] == ',');
+        explain_one(explain, tuner, &line);
     }
     braid_tuner_destroy(tuner);
     return 0;
@@ -331,63 +302,87 @@ static int fill_shape(const struct tune_machine *machine, int nodes, int *ranks_
     return nodes ? nodes : (*ranks_p + machine->node_ranks - 1) / machine->node_ranks;
 }
 
+static int find_format(const char *text, enum format *format_p)
+{
+    static const char *const names[] = {"table", "json", "csv"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        if (!strcmp(text, names[i])) {
+            *format_p = (enum format)i;
+            return 0;
+        }
+    }
+    fprintf(stderr, "braid-tune: --format: expected table, json or csv, found '%s'\n", text);
+    return -1;
+}
+
+static int explain_all(struct explain *explain, int *ranks, int rank_count, int nodes,
+                       const uint64_t *sizes, int count)
+{
+    int rc = 0;
+
+    for (int i = 0; i < rank_count && !rc; i++) {
+        int shape_nodes = fill_shape(explain->machine, nodes, &ranks[i]);
+
+        rc = explain_shape(explain, ranks[i], shape_nodes, sizes, count);
+    }
+    if (explain->format == JSON)
+        printf(explain->printed ? "\n]\n" : "[]\n");
+    return rc;
+}
+
+/* Options, else what the environment of a job would say. Returns 0 or -1 after saying what is wrong. */
+static int read_options(int argc, char **argv, struct explain *explain, const char **where_p,
+                        int *nodes_p, const char **ranks_p, const char **sizes_p)
+{
+    const char *colls = "all_reduce,all_gather,reduce_scatter", *format = "table";
+    const struct tune_option options[] = {
+        TUNE_TEXT("--profile", &explain->name),
+        TUNE_TEXT("--machine", where_p),
+        TUNE_TEXT("--ranks", ranks_p),
+        TUNE_INT("--nodes", nodes_p, 1, 1 << 30),
+        TUNE_TEXT("--coll", &colls),
+        TUNE_TEXT("--bytes", sizes_p),
+        TUNE_INT("--budget", &explain->settings.sm_budget, 0, BRAID_CHANNELS),
+        TUNE_TEXT("--format", &format),
+        TUNE_FLAG("--overlap", &explain->settings.overlap),
+        TUNE_FLAG("--all", &explain->all)};
+
+    braid_tuner_settings_read(&explain->settings);
+    explain->settings.channel_ceiling = BRAID_CHANNELS;
+    if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0 ||
+        find_format(format, &explain->format))
+        return -1;
+    if (!explain->name && braid_param_str(BRAID_P_TUNER_PROFILE)[0]) {
+        explain->name = braid_param_str(BRAID_P_TUNER_PROFILE);
+        explain->name_from_environment = true;
+    }
+    explain->coll_count = tune_colls(colls, explain->colls);
+    return explain->coll_count < 1 ? -1 : 0;
+}
+
 int cmd_explain(int argc, char **argv)
 {
-    const char *ranks_text = NULL, *nodes_text = NULL, *bytes_text_ = "1K:1G", *where = NULL;
-    const char *colls = "all_reduce,all_gather,reduce_scatter", *budget = NULL, *format = "table";
+    const char *ranks_text = NULL, *sizes_text = "1K:1G", *where = NULL;
     struct explain explain = {.format = TABLE};
-    const struct tune_option options[] = {{"--profile", &explain.name, NULL},
-                                          {"--machine", &where, NULL},
-                                          {"--ranks", &ranks_text, NULL},
-                                          {"--nodes", &nodes_text, NULL},
-                                          {"--coll", &colls, NULL},
-                                          {"--bytes", &bytes_text_, NULL},
-                                          {"--budget", &budget, NULL},
-                                          {"--format", &format, NULL},
-                                          {"--overlap", NULL, &explain.settings.overlap},
-                                          {"--all", NULL, &explain.all}};
     struct tune_machine machine;
     uint64_t sizes[64];
     int ranks[64] = {0}, rank_count = 1, nodes = 0, count, rc = 2;
 
-    braid_tuner_settings_read(&explain.settings);
-    explain.settings.channel_ceiling = BRAID_CHANNELS;
-    if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0) {
-        fputs(usage, stderr);
-        return 2;
-    }
-    count = tune_sizes(bytes_text_, sizes, ARRAY_SIZE(sizes));
+    if (read_options(argc, argv, &explain, &where, &nodes, &ranks_text, &sizes_text))
+        return tune_usage(usage);
+    count = tune_sizes(sizes_text, sizes, ARRAY_SIZE(sizes));
     if (ranks_text)
         rank_count = tune_numbers(ranks_text, ranks, ARRAY_SIZE(ranks));
-    if (count < 1 || rank_count < 1 || (nodes_text && tune_numbers(nodes_text, &nodes, 1) != 1) ||
-        (budget && strcmp(budget, "0") &&
-         tune_numbers(budget, &explain.settings.sm_budget, 1) != 1) ||
-        explain.settings.sm_budget > BRAID_CHANNELS) {
-        fprintf(stderr, "braid-tune: --bytes, --ranks, --nodes or --budget is not understood\n%s",
-                usage);
+    if (count < 1 || rank_count < 1) {
+        fprintf(stderr, "braid-tune: --bytes or --ranks is not understood\n%s", usage);
         return 2;
     }
-    if (!explain.name && braid_param_str(BRAID_P_TUNER_PROFILE)[0]) {
-        explain.name = braid_param_str(BRAID_P_TUNER_PROFILE);
-        explain.name_from_environment = true;
-    }
-    if (budget && !strcmp(budget, "0"))
-        explain.settings.sm_budget = 0;
     explain.profile = malloc(sizeof(*explain.profile));
     explain.machine = where ? &machine : NULL;
-    if (!explain.profile || (where && tune_machine_load(where, &machine)) ||
-        (where && !explain.name && load_set(&explain)))
-        goto err_free;
-    explain.format = !strcmp(format, "json") ? JSON : !strcmp(format, "csv") ? CSV : TABLE;
-    rc = 0;
-    for (int i = 0; i < rank_count && !rc; i++) {
-        int shape_nodes = fill_shape(explain.machine, nodes, &ranks[i]);
-
-        rc = explain_shape(&explain, ranks[i], shape_nodes, colls, sizes, count);
-    }
-    if (explain.format == JSON)
-        printf(explain.printed ? "\n]\n" : "[]\n");
-err_free:
+    if (explain.profile && (!where || !tune_machine_load(where, &machine)) &&
+        (!where || explain.name || !load_set(&explain)))
+        rc = explain_all(&explain, ranks, rank_count, nodes, sizes, count);
     braid_profile_set_free(&explain.set);
     free(explain.profile);
     return rc;

@@ -18,14 +18,12 @@ static const char usage[] = "braid-tune fit SWEEP [--out FILE] [--name NAME] [--
 int cmd_fit(int argc, char **argv)
 {
     const char *out_path = NULL, *name = "calibrated", *base_name = NULL, *sizes = "all";
-    const char *guard = "1", *path = NULL;
-    const struct tune_option options[] = {{"--out", &out_path, NULL},
-                                          {"--name", &name, NULL},
-                                          {"--base", &base_name, NULL},
-                                          {"--sizes", &sizes, NULL},
-                                          {"--guard", &guard, NULL}};
-    struct braid_profile *two = calloc(2, sizeof(*two));
+    const char *path = NULL;
     struct fit_options fit = {-1, 1};
+    const struct tune_option options[] = {
+        TUNE_TEXT("--out", &out_path), TUNE_TEXT("--name", &name), TUNE_TEXT("--base", &base_name),
+        TUNE_TEXT("--sizes", &sizes), TUNE_REAL("--guard", &fit.guard, 0, 10)};
+    struct braid_profile *two = calloc(2, sizeof(*two));
     struct fit_result result;
     struct sweep sweep = {0};
     const char *slash;
@@ -34,7 +32,7 @@ int cmd_fit(int argc, char **argv)
     int rc = 1;
 
     if (!two || tune_options(argc, argv, options, ARRAY_SIZE(options), &path, 1) != 1) {
-        fputs(usage, stderr);
+        rc = tune_usage(usage);
         goto out;
     }
     if (!fit_name_good(name)) {
@@ -42,7 +40,10 @@ int cmd_fit(int argc, char **argv)
         goto out;
     }
     fit.parity = !strcmp(sizes, "even") ? 0 : !strcmp(sizes, "odd") ? 1 : -1;
-    fit.guard = atof(guard);
+    if (fit.parity < 0 && strcmp(sizes, "all")) {
+        fprintf(stderr, "braid-tune: --sizes: expected all, even or odd, found '%s'\n", sizes);
+        goto out;
+    }
     if (sweep_read(path, &sweep, why, sizeof(why))) {
         fprintf(stderr, "braid-tune: %s\n", why);
         goto out;

@@ -95,13 +95,14 @@ static int answer_lines(const struct braid_profile *profile)
 int cmd_predict(int argc, char **argv)
 {
     const char *name = "generic", *where = NULL;
-    const struct tune_option options[] = {{"--profile", &name, NULL}, {"--machine", &where, NULL}};
+    const struct tune_option options[] = {TUNE_TEXT("--profile", &name),
+                                          TUNE_TEXT("--machine", &where)};
     struct braid_profile *profile = malloc(sizeof(*profile));
     struct tune_machine machine;
     int rc = 2;
 
     if (!profile || tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0)
-        fputs(usage, stderr);
+        rc = tune_usage(usage);
     else if (!tune_profile(name, profile) && (!where || !tune_machine_load(where, &machine))) {
         if (where)
             tune_machine_apply(&machine, profile);

@@ -13,19 +13,15 @@ static const char usage[] = "braid-tune waves --mnk M,N,K [--tile M,N] [--per-sm
 
 int cmd_waves(int argc, char **argv)
 {
-    const char *mnk = "", *tile = "128,256", *per_sm = "1", *sms = "132";
-    const struct tune_option options[] = {{"--mnk", &mnk, NULL},
-                                          {"--tile", &tile, NULL},
-                                          {"--per-sm", &per_sm, NULL},
-                                          {"--sms", &sms, NULL}};
-    int size[3], tiles[2], q, m, free_channels;
+    const char *mnk = "", *tile = "128,256";
+    int size[3], tiles[2], q = 1, m = 132, free_channels;
+    const struct tune_option options[] = {TUNE_TEXT("--mnk", &mnk), TUNE_TEXT("--tile", &tile),
+                                          TUNE_INT("--per-sm", &q, 1, 64),
+                                          TUNE_INT("--sms", &m, 1, 1024)};
 
     if (tune_options(argc, argv, options, ARRAY_SIZE(options), NULL, 0) < 0 ||
-        tune_numbers(mnk, size, 3) != 3 || tune_numbers(tile, tiles, 2) != 2 ||
-        tune_numbers(per_sm, &q, 1) != 1 || tune_numbers(sms, &m, 1) != 1) {
-        fputs(usage, stderr);
-        return 2;
-    }
+        tune_numbers(mnk, size, 3) != 3 || tune_numbers(tile, tiles, 2) != 2)
+        return tune_usage(usage);
     free_channels = braid_waves_free_channels(size[0], size[1], tiles[0], tiles[1], q, m);
     printf("%d x %d x %d in tiles of %d x %d, %d a SM, on %d SMs: %d channels cost no extra wave\n",
            size[0], size[1], size[2], tiles[0], tiles[1], q, m, free_channels);

@@ -5,14 +5,16 @@
 #ifndef BRAID_TUNE_GROUP_H
 #define BRAID_TUNE_GROUP_H
 
+#include <stdbool.h>
+
 #include "tools/braid-tune/worker.h"
 
 #define GROUP_RANKS_MAX 1024
 
 struct group_options {
-    int ranks;      /* 0 = one a GPU of this host; ignored under a launcher */
-    int fake_nodes; /* each rank poses as its own node; ranks may share a GPU */
-    int port;       /* under a launcher: rank 0 listens here; 0 = MASTER_PORT + 1 */
+    int ranks;       /* 0 = one a GPU of this host; ignored under a launcher */
+    bool fake_nodes; /* each rank poses as its own node; ranks may share a GPU */
+    int port;        /* under a launcher: rank 0 listens here; 0 = MASTER_PORT + 1 */
     uint64_t max_bytes;
     const char *nccl_path, *plugin_path;
 };

@@ -21,6 +21,36 @@ static const struct tune_option *find_option(const char *name, const struct tune
     return NULL;
 }
 
+static bool help_wanted;
+
+static int bad_value(const struct tune_option *option, const char *text)
+{
+    fprintf(stderr, "braid-tune: %s: expected a %s from %g to %g, found '%s'\n", option->name,
+            option->int_p ? "whole number" : "number", option->min, option->max, text);
+    return -1;
+}
+
+static int take_value(const struct tune_option *option, const char *text)
+{
+    int64_t number;
+    char *end;
+
+    if (option->text_p) {
+        *option->text_p = text;
+    } else if (option->int_p) {
+        if (braid_parse_int(text, &number) || (double)number < option->min ||
+            (double)number > option->max)
+            return bad_value(option, text);
+        *option->int_p = (int)number;
+    } else {
+        *option->real_p = strtod(text, &end);
+        if (end == text || *end ||
+            !(*option->real_p >= option->min && *option->real_p <= option->max))
+            return bad_value(option, text);
+    }
+    return 0;
+}
+
 int tune_options(int argc, char **argv, const struct tune_option *options, size_t count,
                  const char **words, int max)
 {
@@ -29,10 +59,15 @@ int tune_options(int argc, char **argv, const struct tune_option *options, size_
     for (int i = 1; i < argc; i++) {
         const struct tune_option *option = find_option(argv[i], options, count);
 
+        if (!strcmp(argv[i], "--help")) {
+            help_wanted = true;
+            return -1;
+        }
         if (option && option->flag_p) {
             *option->flag_p = true;
         } else if (option && i + 1 < argc) {
-            *option->value_p = argv[++i];
+            if (take_value(option, argv[++i]))
+                return -1;
         } else if (!strncmp(argv[i], "--", 2)) {
             fprintf(stderr, "braid-tune: %s %s\n",
                     option ? "a value is missing after" : "unknown option", argv[i]);
@@ -45,6 +80,37 @@ int tune_options(int argc, char **argv, const struct tune_option *options, size_
         }
     }
     return found;
+}
+
+int tune_usage(const char *usage)
+{
+    fputs(usage, help_wanted ? stdout : stderr);
+    return help_wanted ? 0 : 2;
+}
+
+int tune_colls(const char *text, int *colls)
+{
+    int count = 0;
+
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        char word[32];
+        int coll;
+
+        snprintf(word, sizeof(word), "%.*s", (int)length, text);
+        coll = braid_kind_find(braid_coll_names, BRAID_COLLS, word);
+        for (int i = 0; i < count && coll >= 0; i++)
+            coll = colls[i] == coll ? -1 : coll;
+        if (coll < 0) {
+            fprintf(stderr, "braid-tune: unknown or repeated collective '%s'\n", word);
+            return -1;
+        }
+        colls[count++] = coll;
+        text += length + (text[length] == ',');
+    }
+    if (!count)
+        fprintf(stderr, "braid-tune: no collective is named\n");
+    return count ? count : -1;
 }
 
 static int size_range(const char *text, uint64_t *sizes, int max)
@@ -96,6 +162,22 @@ int tune_numbers(const char *text, int *numbers, int max)
         numbers[i] = (int)sizes[i];
     }
     return count;
+}
+
+int tune_nccl_table(const struct braid_profile *profile, const struct braid_shape *shape,
+                    enum braid_coll coll, uint64_t bytes, float *table)
+{
+    int usable = 0;
+
+    for (int i = 0; i < BRAID_ALGOS * BRAID_PROTOS; i++) {
+        double us = braid_nccl_predict(profile, shape, coll, (double)bytes,
+                                       (enum braid_algo)(i / BRAID_PROTOS),
+                                       (enum braid_proto)(i % BRAID_PROTOS));
+
+        table[i] = us == us ? (float)us : -1;
+        usable += us == us;
+    }
+    return usable;
 }
 
 int tune_profile(const char *name, struct braid_profile *profile)

@@ -9,20 +9,45 @@
 #include <stdint.h>
 
 #include "common/topo/topo.h"
-#include "tuner-plugin/cost/profile.h"
+#include "tuner-plugin/cost/cost.h"
 
-/* One command-line option: "--name VALUE", or "--name" when value_p is NULL. */
+/* One command-line option: a flag, or a name and a value. Made by the macros below. */
 struct tune_option {
     const char *name;
-    const char **value_p;
     bool *flag_p;
+    const char **text_p;
+    int *int_p;
+    double *real_p;
+    double min, max; /* of a number */
 };
 
+#define TUNE_FLAG(name, p)                                                                         \
+    {                                                                                              \
+        name, p, NULL, NULL, NULL, 0, 0                                                            \
+    }
+#define TUNE_TEXT(name, p)                                                                         \
+    {                                                                                              \
+        name, NULL, p, NULL, NULL, 0, 0                                                            \
+    }
+#define TUNE_INT(name, p, min, max)                                                                \
+    {                                                                                              \
+        name, NULL, NULL, p, NULL, min, max                                                        \
+    }
+#define TUNE_REAL(name, p, min, max)                                                               \
+    {                                                                                              \
+        name, NULL, NULL, NULL, p, min, max                                                        \
+    }
+
 /*
- * Reads options and up to `max` other words. Returns the number of words, or -1 after saying what is wrong.
+ * Reads options and up to `max` other words. Returns the number of words, or -1 after saying what is wrong; the caller then returns
+ * tune_usage(), which prints the text for --help (exit status 0) as for a mistake (2).
  */
 int tune_options(int argc, char **argv, const struct tune_option *options, size_t count,
                  const char **words, int max);
+int tune_usage(const char *usage);
+
+/* "all_reduce,all_gather" into collectives, each once. Returns the count, or -1 after saying what is wrong. */
+int tune_colls(const char *text, int *colls);
 
 /* "1K,4M", or "1K:1G" (from, to, four times the last each) or "1K:1G:x2". Returns the count or -1. */
 int tune_sizes(const char *text, uint64_t *sizes, int max);
@@ -32,6 +57,10 @@ int tune_numbers(const char *text, int *numbers, int max);
 
 /* A profile by path or by name in the profile folders. Returns 0, or -1 after saying what is wrong. */
 int tune_profile(const char *name, struct braid_profile *profile);
+
+/* The table that NCCL would pass to a tuner, by its restated model: [algos][protos]. Returns how many entries are usable. */
+int tune_nccl_table(const struct braid_profile *profile, const struct braid_shape *shape,
+                    enum braid_coll coll, uint64_t bytes, float *table);
 
 /* A machine given by its topology, and what a job on all of it has. */
 struct tune_machine {
