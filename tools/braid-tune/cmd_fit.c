@@ -15,6 +15,16 @@ static const char usage[] = "braid-tune fit SWEEP [--out FILE] [--name NAME] [--
                             "Fits a profile to a sweep file. --sizes even uses every second size "
                             "only and reports the error on the others.\n";
 
+static void report(const struct fit_result *result)
+{
+    fprintf(stderr, "fitted %d rows, rms %.1f %%", result->used, 100 * result->fit_error);
+    if (result->held_out)
+        fprintf(stderr, "; held out %d rows, rms %.1f %%", result->held_out,
+                100 * result->held_out_error);
+    fprintf(stderr, "; noise between equal configurations %.1f %% (%d pairs)\n",
+            100 * result->noise, result->pairs);
+}
+
 int cmd_fit(int argc, char **argv)
 {
     const char *out_path = NULL, *name = "calibrated", *base_name = NULL, *sizes = "all";
@@ -66,12 +76,7 @@ int cmd_fit(int argc, char **argv)
     slash = strrchr(two[0].path, '/');
     snprintf(include, sizeof(include), "%.127s", slash ? slash + 1 : two[0].path);
     rc = fit_write(out, name, include, &sweep, &two[0], &two[1], &result, path) ? 1 : 0;
-    fprintf(stderr, "fitted %d rows, rms %.1f %%", result.used, 100 * result.fit_error);
-    if (result.held_out)
-        fprintf(stderr, "; held out %d rows, rms %.1f %%", result.held_out,
-                100 * result.held_out_error);
-    fprintf(stderr, "; noise between equal configurations %.1f %% (%d pairs)\n", 100 * result.noise,
-            result.pairs);
+    report(&result);
     if (out != stdout && fclose(out))
         rc = 1;
 out:
