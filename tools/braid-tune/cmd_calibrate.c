@@ -121,7 +121,7 @@ static int probe(struct calibrate *calibrate)
         return rc;
     calibrate->sweep.channels = reply->grid;
     calibrate->sweep.nvls = reply->table[BRAID_NVLS * BRAID_PROTOS + BRAID_SIMPLE] >= 0;
-    return group_disconnect(&calibrate->group);
+    return group_keep(&calibrate->group);
 }
 
 /* Opens the sweep file: what is in it of this same machine stays. */

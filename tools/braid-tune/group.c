@@ -171,11 +171,12 @@ static void too_late(int number)
 static void run_bounded(struct worker *worker, const struct worker_command *command,
                         struct worker_reply *reply)
 {
-    static const char *const verbs[] = {"ncclCommInitRank", "a measurement", "ncclCommDestroy", ""};
+    static const char *const verbs[] = {"ncclCommInitRank", "a measurement", "ncclCommDestroy", "",
+                                        ""};
     struct sigaction action = {.sa_handler = too_late};
 
     sigaction(SIGALRM, &action, NULL);
-    alarm_text = verbs[command->verb & 3];
+    alarm_text = verbs[MIN(command->verb, WORKER_QUIT)];
     alarm(ANSWER_SECONDS - 10);
     worker_run(worker, command, reply);
     alarm(0);
@@ -395,6 +396,13 @@ int group_connect(struct group *group)
 int group_disconnect(struct group *group)
 {
     const struct worker_command command = {.verb = WORKER_CLOSE};
+
+    return group_run(group, &command);
+}
+
+int group_keep(struct group *group)
+{
+    const struct worker_command command = {.verb = WORKER_KEEP};
 
     return group_run(group, &command);
 }

@@ -41,6 +41,10 @@ int group_run(struct group *group, const struct worker_command *command);
 /* A new communicator over all ranks; close it before the next. */
 int group_connect(struct group *group);
 int group_disconnect(struct group *group);
+
+/* Sets the communicator aside instead: it stays open, unused, so that NCCL's plugins stay loaded while others come and go. */
+int group_keep(struct group *group);
+
 void group_stop(struct group *group);
 
 #endif

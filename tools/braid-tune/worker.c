@@ -119,6 +119,8 @@ struct worker {
     struct nccl nccl;
     struct braid_sweep_control *control;
     void *stream, *event[2], *comm;
+    void *
+        anchor; /* a communicator that lives as long as the process, so that NCCL keeps its plugins loaded */
     unsigned long long send, recv;
     char gpu[64];
 };
@@ -227,6 +229,8 @@ int worker_open(const struct worker_setup *setup, struct worker **worker_p, char
         return -ENOMEM;
     }
     worker->setup = *setup;
+    /* NCCL 2.26 to 2.29 forgets the name of a network plugin when the last communicator ends, and the next one goes without. */
+    setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 0);
     rc = open_cuda(&worker->cuda, why, why_bytes);
     if (!rc)
         rc = open_gpu(worker, why, why_bytes);
@@ -499,6 +503,10 @@ void worker_run(struct worker *worker, const struct worker_command *command,
     case WORKER_CLOSE:
         if (worker->comm)
             worker->nccl.destroy(worker->comm);
+        worker->comm = NULL;
+        break;
+    case WORKER_KEEP:
+        worker->anchor = worker->comm;
         worker->comm = NULL;
         break;
     default: break;

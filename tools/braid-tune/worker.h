@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum worker_verb { WORKER_COMM, WORKER_MEASURE, WORKER_CLOSE, WORKER_QUIT };
+enum worker_verb { WORKER_COMM, WORKER_MEASURE, WORKER_CLOSE, WORKER_KEEP, WORKER_QUIT };
 
 struct worker_command {
     uint32_t verb;
