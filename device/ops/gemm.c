@@ -14,10 +14,12 @@
 /* The image of gemm_kernels.cu, see gemm_image.c. */
 extern const unsigned char braid_gemm_image[];
 
+enum source { FROM_MODEL, FROM_FILE, FROM_LIBRARY };
+
 /* What a rank tells the others while an object is made; a slot of the window's head. */
 struct note {
     int32_t status;
-    int32_t from_profile;
+    int32_t from; /* enum source */
     struct braid_gemm_desc desc;
     double model_us, model_serial_us;
 };
@@ -138,7 +140,9 @@ static void propose(struct braid_gemm *g, struct note *note)
 
     if (method == BRAID_GEMM_AUTO) {
         if (braid_gemm_profile_load(path, &g->desc, &g->on, set) == 0)
-            note->from_profile = 1;
+            note->from = FROM_FILE;
+        else if (braid_gemm_profile_shipped(NULL, &g->desc, &g->on, set) == 0)
+            note->from = FROM_LIBRARY;
         else
             braid_gemm_model_choose(&g->desc, &g->on, set);
     }
@@ -159,7 +163,9 @@ static void explain(struct braid_gemm *g, const struct note *chosen)
     info->model_serial_us = chosen->model_serial_us;
     if (g->asked)
         snprintf(info->reason, sizeof(info->reason), "caller");
-    else if (chosen->from_profile)
+    else if (chosen->from == FROM_LIBRARY)
+        snprintf(info->reason, sizeof(info->reason), "the library's profile of this machine");
+    else if (chosen->from == FROM_FILE)
         snprintf(info->reason, sizeof(info->reason), "profile %.120s",
                  braid_param_str(BRAID_P_OVERLAP_PROFILE));
     else

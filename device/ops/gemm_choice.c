@@ -130,24 +130,52 @@ static int parse_settings(const char *text, const struct braid_gemm_machine *on,
     return 0;
 }
 
-int braid_gemm_profile_load(const char *path, const struct braid_gemm_desc *desc,
-                            const struct braid_gemm_machine *on,
-                            struct braid_gemm_settings *settings)
+/* The row of `file` for it. */
+static int find_row(FILE *file, const char *name, const struct braid_gemm_desc *desc,
+                    const struct braid_gemm_machine *on, struct braid_gemm_settings *settings)
 {
     char key[256], line[1024];
     size_t key_bytes = (size_t)key_text(key, sizeof(key), desc, on);
     int rc = -ENOENT;
-    FILE *file = path[0] ? fopen(path, "re") : NULL;
 
-    if (file == NULL)
-        return -ENOENT;
     while (fgets(line, sizeof(line), file) != NULL)
         if (strncmp(line, key, key_bytes) == 0) {
             rc = parse_settings(line + key_bytes, on, settings);
             if (rc != 0)
-                BRAID_WARN("%s: this row is not understood and ignored: %s", path, line);
+                BRAID_WARN("%s: this row is not understood and ignored: %s", name, line);
             break;
         }
+    return rc;
+}
+
+int braid_gemm_profile_load(const char *path, const struct braid_gemm_desc *desc,
+                            const struct braid_gemm_machine *on,
+                            struct braid_gemm_settings *settings)
+{
+    FILE *file = path[0] ? fopen(path, "re") : NULL;
+    int rc = -ENOENT;
+
+    if (file == NULL)
+        return -ENOENT;
+    rc = find_row(file, path, desc, on, settings);
+    fclose(file);
+    return rc;
+}
+
+int braid_gemm_profile_shipped(const char *text, const struct braid_gemm_desc *desc,
+                               const struct braid_gemm_machine *on,
+                               struct braid_gemm_settings *settings)
+{
+    static const char shipped[] =
+#include "device/ops/gemm_profile.inc"
+        ;
+    const char *rows = text != NULL ? text : shipped;
+    FILE *file = rows[0] != '\0' ? fmemopen((void *)(uintptr_t)rows, strlen(rows), "r") : NULL;
+    int rc = -ENOENT;
+
+    if (file == NULL)
+        return -ENOENT;
+    rc = find_row(file, "the shipped profile", desc, on, settings);
     fclose(file);
     return rc;
 }

@@ -45,6 +45,11 @@ int braid_gemm_profile_load(const char *path, const struct braid_gemm_desc *desc
                             const struct braid_gemm_machine *on,
                             struct braid_gemm_settings *settings);
 
+/* The same from the rows that the library brings (gemm_profile.inc), or from `text` when it is not NULL. */
+int braid_gemm_profile_shipped(const char *text, const struct braid_gemm_desc *desc,
+                               const struct braid_gemm_machine *on,
+                               struct braid_gemm_settings *settings);
+
 /* Replaces or adds the row. 0 or a negative errno. */
 int braid_gemm_profile_store(const char *path, const struct braid_gemm_desc *desc,
                              const struct braid_gemm_machine *on,

@@ -120,7 +120,8 @@ struct braid_gemm_desc {
 /* What was chosen and why. */
 struct braid_gemm_info {
     struct braid_gemm_settings settings;
-    char reason[160];     /* "profile PATH", "model: ...", "caller" */
+    /* "profile PATH", "the library's profile ...", "model, ...", "caller" */
+    char reason[160];
     size_t window_bytes;  /* symmetric memory of this rank */
     size_t scratch_bytes; /* other memory of this rank */
     double model_us;      /* what the model expects of this choice, 0 when it was not asked */

@@ -54,3 +54,7 @@ endif()
 braid_program(overlap_sizes SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/sizes.c)
 braid_test(unit/tools/braid-overlap/python LABELS unit
   COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/python_test.py $<TARGET_FILE:overlap_sizes>)
+if(BRAID_HAVE_CUDA)
+  braid_test(unit/tools/braid-overlap/emulated TIMEOUT 240 LABELS unit
+    COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/emulated_test.py $<TARGET_FILE:braid> $<TARGET_FILE_DIR:fake_cuda>)
+endif()

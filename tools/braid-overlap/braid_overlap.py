@@ -30,6 +30,7 @@ DTYPES = {torch.bfloat16: 0, torch.float16: 1}
 METHODS = {"auto": 0, "serial": 1, "ring_exchange": 2, "pipeline": 3, "bulk": 4}
 W_TRANSPOSED, KEEP_GATHERED = 1, 2
 MAX_ALGOS = 12
+ALIGNMENT = 256  # what every tensor's address must be a multiple of; PyTorch's allocations are
 
 
 class _Algo(ctypes.Structure):
@@ -138,7 +139,8 @@ class Gemm:
 
     def __init__(self, comm, op, m, n, k, dtype, flags, bulk, settings):
         self.comm, self.op, self.m, self.n, self.k, self.dtype, self.bulk = comm, op, m, n, k, dtype, bulk
-        desc = _Desc(bytes=ctypes.sizeof(_Desc), op=OPS[op], dtype=DTYPES[dtype], flags=flags, m=m, n=n, k=k, alignment=256)
+        desc = _Desc(bytes=ctypes.sizeof(_Desc), op=OPS[op], dtype=DTYPES[dtype], flags=flags, m=m, n=n, k=k,
+                     alignment=ALIGNMENT)
         if bulk:
             desc.bulk_m, desc.bulk_n = bulk
         for name, value in settings.items():
@@ -200,7 +202,8 @@ class Gemm:
         _check(self.comm.lib.braid_gemm_describe(self.handle, ctypes.byref(info)), "braid_gemm_describe")
         names = {v: k for k, v in METHODS.items()}
         return {"method": names[info.settings.method], "num_splits": info.settings.num_splits, "lanes": info.settings.lanes,
-                "taper": info.settings.taper, "num_sm": info.settings.num_sm, "reason": info.reason.decode(),
+                "taper": info.settings.taper, "num_sm": info.settings.num_sm, "signal": info.settings.signal,
+                "direct": info.settings.direct, "reason": info.reason.decode(),
                 "window_bytes": info.window_bytes, "scratch_bytes": info.scratch_bytes}
 
     def status(self):

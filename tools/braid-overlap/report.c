@@ -38,7 +38,10 @@ void report_head(const struct session *s)
     printf(
         "%d ranks on %s, %s, graphs of %d, median of %d rounds, slower rank, us\n"
         "B: nccl, copy engine, 16 SMs. efficiency = max(A, fastest B) / D of the default choice. "
-        "! = the serial check failed, row void\n",
+        "! = the serial check failed, row void\n"
+        "Below a row: D - A is what cutting the product costs and what the copies and waits beside "
+        "it "
+        "cost\n",
         s->ranks, s->gpu.name, dtype_name(s->options->dtype), s->options->repeats,
         s->options->rounds);
     printf("%-8s %-17s %7s %7s %7s %7s %7s %7s %6s %6s  %s\n", "", "M,N,K", "A", "B nccl", "B ce",
@@ -71,13 +74,16 @@ static void print_row(struct bench *b, const struct numbers *n)
 /* Where the time above A went. */
 static void print_reason(struct bench *b, const struct numbers *n)
 {
+    struct variant *v = bench_default(b);
+    struct braid_gemm_info info;
     double tiles = ceil((double)b->shape.m / 128) * ceil((double)b->shape.n / 256);
     double sms = b->s->gpu.multiProcessorCount;
 
-    printf("    %.1f us above the product: cutting it %+.1f (%.2f waves of 128x256 tiles in one "
-           "piece), "
-           "copies and waits beside it %+.1f; %s\n",
-           n->d - n->a, n->e - n->a, tiles / sms, n->d - n->e, b->reason);
+    printf("    %+.1f over A: cutting %+.1f (%.2f waves whole), company %+.1f; ", n->d - n->a,
+           n->e - n->a, tiles / sms, n->d - n->e);
+    if (v != NULL && braid_gemm_describe(v->gemm, &info) == 0 && info.model_us > 0)
+        printf("model %.0f; ", info.model_us);
+    printf("%.*s\n", (int)strcspn(b->reason, ":,"), b->reason);
     if (b->s->options->tune)
         for (int i = 0; i < b->count; i++)
             if (b->variants[i].role == ROLE_D && !b->variants[i].is_default)

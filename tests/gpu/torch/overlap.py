@@ -2,7 +2,8 @@
 PyTorch's async tensor parallelism, and NCCL + cuBLAS in series. One run, CUDA graphs, interleaved, the slower rank.
 
 Usage: overlap.py [ROWS.jsonl]. BRAID_OVERLAP_PROFILE names the profile that braid-overlap --tune wrote (without it: the model).
-OVERLAP_ROWS picks rows by number, e.g. 0,1,4. About two minutes.
+OVERLAP_ROWS picks rows by number, e.g. 0,1,4. A row that ROWS.jsonl has from the same commit is not measured again, so a bounded run is
+taken up where it stopped. Three to six seconds a row. The table has microseconds and, after each D, max(A, fastest B) / D.
 """
 import datetime
 import json
@@ -110,12 +111,23 @@ def reduce_variants(comm, rank, group, m, n, k):
     return variants, gemm, push, (lambda: gemm(x, w, mine).float(), exact[rank * (m // 2):(rank + 1) * (m // 2)])
 
 
+def this_commit():
+    return os.environ.get("COMMIT") or subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True,
+                                                  text=True).stdout.strip() or "unknown"
+
+
+def measured_before(path):
+    """Cases that the file of rows has from this commit."""
+    if not path or not pathlib.Path(path).exists():
+        return set()
+    rows = [json.loads(line) for line in open(path) if line.endswith("\n")]
+    return {row["case"] for row in rows if row["metric"] == "efficiency_ratio" and row["commit"] == this_commit()}
+
+
 def row_base():
-    commit = os.environ.get("COMMIT") or subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True,
-                                                        text=True).stdout.strip() or "unknown"
     return {"machine": f"{torch.cuda.device_count()}x {torch.cuda.get_device_name(0).replace('NVIDIA ', '')} NVLink",
             "versions": {"torch": torch.__version__, "nccl": ".".join(map(str, torch.cuda.nccl.version())),
-                         "cuda": torch.version.cuda or ""}, "commit": commit, "date": datetime.date.today().isoformat()}
+                         "cuda": torch.version.cuda or ""}, "commit": this_commit(), "date": datetime.date.today().isoformat()}
 
 
 def write_rows(log, name, found, us, b_fastest, info, sound):
@@ -134,10 +146,14 @@ def write_rows(log, name, found, us, b_fastest, info, sound):
              (("control", "D_control"), ("torch_async_tp", "D_torch"), ("serial", "C")) if key in us}
     log.write(json.dumps({**base, "metric": "efficiency_ratio", "value": round(ideal / us["D_braid"], 4),
                           "spread": [round(ideal / high, 4), round(ideal / low, 4)], "peers": peers,
-                          "limit": target(a, b_fastest), "limit_name": "target",
+                          **({"limit": target(a, b_fastest), "limit_name": "target"} if target(a, b_fastest) else {}),
                           "note": f"{info['method']}, {info['num_splits']} splits ({info['reason']}); serial check {sound:+.3f}"
                                   + ("" if abs(sound) <= 0.1 else ", void"), **row_base()}) + "\n")
     log.flush()
+
+
+def case(op, m, n, k):
+    return f"{op}/{m}x{n}x{k}/bf16/default"
 
 
 def one_row(comm, rank, group, op, m, n, k, log):
@@ -152,12 +168,13 @@ def one_row(comm, rank, group, op, m, n, k, log):
         ideal, need = max(a, b_fastest), target(a, b_fastest)
         eff = {key: ideal / us[key] for key in us if key[0] == "D"}
         verdict = "ok" if eff["D_braid"] >= max(need, eff.get("D_control", 0)) and us["D_braid"] <= us["C"] else "MISS"
-        print(f"{op} {m},{n},{k}: " + " ".join(f"{key} {value:.1f}" for key, value in us.items())
-              + f" | eff braid {eff['D_braid']:.3f} control {eff.get('D_control', 0):.3f} torch {eff.get('D_torch', 0):.3f}"
-              + f" need {need:.2f} {verdict} | serial check {100 * sound:+.1f} %{'' if abs(sound) <= 0.1 else ' VOID'} | error {error:.1e}"
-              + f" | {info['method']}/{info['num_splits']} {info['reason']}", flush=True)
+        print(f"{op} {f'{m},{n},{k}':17s} A {a:7.1f} B {b_fastest:6.1f} C {us['C']:7.1f}"
+              + "".join(f" {key[2:]} {us[key]:7.1f} {eff[key]:.3f}" if key in us else f" {key[2:]} not run"
+                        for key in ("D_braid", "D_control", "D_torch"))
+              + f" need {need:.2f} {verdict}{'' if abs(sound) <= 0.1 else f' VOID {100 * sound:+.0f} %'}"
+              + f" {info['method']}/{info['num_splits']}{'/direct' if info['direct'] else ''} {info['reason'].split(':')[0][:12]}", flush=True)
         if log:
-            write_rows(log, f"{op}/{m}x{n}x{k}/bf16/default", found, us, b_fastest, info, sound)
+            write_rows(log, case(op, m, n, k), found, us, b_fastest, info, sound)
     if gemm.status():
         raise RuntimeError(gemm.status())
     if not error < 1e-2:
@@ -167,7 +184,7 @@ def one_row(comm, rank, group, op, m, n, k, log):
     push.close()
 
 
-def run(rank, path):
+def run(rank, path, before):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29589")
     torch.cuda.set_device(rank)
     torch.manual_seed(rank)
@@ -177,6 +194,8 @@ def run(rank, path):
     rows = [(op, m, *(nk if op == "ag_gemm" else reversed(nk))) for m, *nk in SHAPES for op in ("ag_gemm", "gemm_rs")]
     wanted = os.environ.get("OVERLAP_ROWS")
     for i in map(int, wanted.split(",")) if wanted else range(len(rows)):
+        if case(*rows[i]) in before:
+            continue
         begin = time.time()
         try:
             one_row(comm, rank, group, *rows[i], log)
@@ -195,4 +214,5 @@ if __name__ == "__main__":
     if torch.cuda.device_count() < 2:
         print("skipped: needs two GPUs")
         sys.exit(77)
-    mp.spawn(run, args=(sys.argv[1] if len(sys.argv) > 1 else None,), nprocs=2)
+    rows_file = sys.argv[1] if len(sys.argv) > 1 else None
+    mp.spawn(run, args=(rows_file, measured_before(rows_file)), nprocs=2)

@@ -194,6 +194,30 @@ static void test_profile_rows_are_checked(void **state)
     unlink(path);
 }
 
+static void test_shipped_rows(void **state)
+{
+    const char *const text =
+        "gemm op=0 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 : method=serial splits=1 "
+        "lanes=2 taper=0 num_sm=32 margin=0 own=1 signal=0 direct=0 lt=7 algos=64/0/3\n"
+        "gemm op=1 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 : method=ring_exchange "
+        "splits=4 lanes=2 taper=2 num_sm=0 margin=0 own=1 signal=1 direct=1 lt=8 algos=\n";
+    struct braid_gemm_desc a = {.op = BRAID_AG_GEMM, .m = 64, .n = 128, .k = 256};
+    struct braid_gemm_machine other = two;
+    struct braid_gemm_settings got;
+
+    assert_int_equal(braid_gemm_profile_shipped(text, &a, &two, &got), 0);
+    assert_int_equal(got.num_sm, 32);
+    assert_int_equal(got.algos[0].proposal, 3);
+    a.op = BRAID_GEMM_RS;
+    assert_int_equal(braid_gemm_profile_shipped(text, &a, &two, &got), 0);
+    assert_true(got.direct == 1 && got.taper == 2 && got.algos[0].rows == 0);
+    other.sms = 114;
+    assert_int_equal(braid_gemm_profile_shipped(text, &a, &other, &got), -ENOENT);
+    assert_int_equal(braid_gemm_profile_shipped("", &a, &two, &got), -ENOENT);
+    a.m = 65;
+    assert_int_equal(braid_gemm_profile_shipped(NULL, &a, &two, &got), -ENOENT);
+}
+
 static void test_method_names(void **state)
 {
     for (int method = BRAID_GEMM_AUTO; method <= BRAID_GEMM_TILE; method++)
@@ -211,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_decoding_is_serial),
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_profile_rows_are_checked),
+        cmocka_unit_test(test_shipped_rows),
         cmocka_unit_test(test_method_names),
     };
 
