@@ -121,13 +121,22 @@ static void json_row(struct bench *b, const char *setting, const char *metric, d
             dtype_name(session->options->dtype), setting, metric, value, session->options->rounds);
     if (s != NULL) {
         stats_interval(s, &low, &high);
+        if (n != NULL) { /* of a ratio to these times */
+            double ideal = n->a > n->b_fastest ? n->a : n->b_fastest, slow = high;
+
+            high = ideal / low;
+            low = ideal / slow;
+        }
         fprintf(f, ", \"spread\": [%.3f, %.3f]", low, high);
     }
     if (n != NULL) {
         fprintf(f, ", \"peers\": {");
         json_value(f, "serial", (n->a > n->b_fastest ? n->a : n->b_fastest) / n->c, &first);
-        fprintf(f, "}, \"note\": \"%s; serial check %.3f%s\"", b->reason, n->verdict.serial_error,
-                n->verdict.sound ? "" : ", void");
+        fprintf(f, "}, \"note\": \"%s", b->reason);
+        if (!isnan(n->c))
+            fprintf(f, "; serial check %.3f%s", n->verdict.serial_error,
+                    n->verdict.sound ? "" : ", void");
+        fputc('"', f);
     }
     fprintf(
         f,
@@ -153,7 +162,7 @@ static void json_shape(struct bench *b, const struct numbers *n)
     json_row(b, "default", "B_us", n->b_fastest, &bench_fastest(b, ROLE_B)->us, NULL);
     if (bench_find(b, "serial, nccl") != NULL)
         json_row(b, "default", "C_us", n->c, &bench_find(b, "serial, nccl")->us, NULL);
-    json_row(b, "default", "efficiency_ratio", n->verdict.efficiency, NULL, isnan(n->c) ? NULL : n);
+    json_row(b, "default", "efficiency_ratio", n->verdict.efficiency, &bench_default(b)->us, n);
     fflush(b->s->json);
 }
 

@@ -46,7 +46,11 @@ def test_rows():
         file.write("\n".join(map(json.dumps, rows)))
         file.flush()
         assert list(plot.load([file.name])) == ["ag_gemm/8x8x8/bf16"]
-    assert plot.label("gemm_rs/8192x4096x1024/bf16") == "GEMM+RS\n8192 4096 1024"
+    assert plot.label("gemm_rs/8192x4096x1024/bf16") == "GEMM+RS\n8192\n4096\n1024"
+    times = {"A_us": {"value": 700}, "B_us": {"value": 200}, "efficiency_ratio": {"value": 0.9}}
+    assert plot.target(times) == 0.97 and plot.target({**times, "B_us": {"value": 701}}) == 0.85
+    assert plot.target({"efficiency_ratio": {"value": 0.9}}) is None
+    assert plot.target({**times, "efficiency_ratio": {"value": 0.9, "limit": 0.5}}) == 0.5
 
 
 for name, test in list(globals().items()):
