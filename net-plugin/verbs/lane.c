@@ -81,7 +81,6 @@ static bool port_is_down(struct verbs_lane *lane)
 BRAID_COLD static int fail_completion(struct verbs_lane *lane, const struct ibv_wc *wc)
 {
     char own[64], peer[64], text[512];
-    int state;
     bool down;
     int error = wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RNR_RETRY_EXC_ERR
                     ? -ETIMEDOUT
@@ -90,10 +89,6 @@ BRAID_COLD static int fail_completion(struct verbs_lane *lane, const struct ibv_
 
     if (lane->failed || lane->flushing)
         return error;
-    state = atomic_load_explicit(&lane->conn->peer_state, memory_order_acquire);
-    if (state !=
-        VERBS_PEER_THERE) /* its queue pair went with it: that is the reason, not the completion */
-        return end_lane(lane, state);
     down = port_is_down(lane);
     snprintf(
         text, sizeof(text), "%s on port %s, GID %s to %s: %s (status %d, vendor code 0x%x)%s; %s",
@@ -301,8 +296,12 @@ static int poll_completions(struct verbs_lane *lane)
     if (count < 0)
         return fail(lane, -EIO, "polling the completion queue");
     for (int i = 0; i < count && err == 0; i++) {
-        if (wcs[i].status != IBV_WC_SUCCESS)
+        if (wcs[i].status != IBV_WC_SUCCESS) {
+            /* Its queue pair went with the peer. What it sent before lies in memory and still counts; peer_is_gone() ends the lane. */
+            if (verbs_conn_peer_closed(lane->conn))
+                continue;
             return fail_completion(lane, &wcs[i]);
+        }
         if (wcs[i].wr_id & RECV_ID)
             err = on_immediate(lane, ntohl(wcs[i].imm_data), wcs[i].byte_len);
         else
