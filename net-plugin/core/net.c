@@ -156,18 +156,26 @@ int braid_net_iflush(struct braid_conn *conn, int n, void *const *data, const in
                      struct braid_mr *const *mrs, struct braid_request **request_p)
 {
     struct braid_flush *flush = NULL;
-    void *token = NULL;
-    int err;
+    void *token = NULL, *filled[BRAID_MAX_GROUP];
+    struct braid_mr *filled_mrs[BRAID_MAX_GROUP];
+    int count = 0, err;
 
     *request_p = NULL;
-    if (conn->sender)
+    if (conn->sender || n < 0 || n > BRAID_MAX_GROUP)
         return -EINVAL;
+    for (int i = 0; i < n; i++)
+        if (sizes == NULL || sizes[i] > 0) {
+            filled[count] = data[i];
+            filled_mrs[count++] = mrs[i];
+        }
+    if (count == 0)
+        return 0; /* nothing was written */
     for (unsigned i = 0; i < BRAID_FLUSHES && flush == NULL; i++)
         if (!conn->rx->flushes[i].in_use)
             flush = &conn->rx->flushes[i];
     if (flush == NULL)
         return -ENOBUFS; /* more than NCCL may have outstanding; NULL would mean done */
-    err = conn->ops->flush(conn, n, data, mrs, &token);
+    err = conn->ops->flush(conn, count, filled, filled_mrs, &token);
     if (err != 0 || token == NULL)
         return err;
     flush->in_use = true;

@@ -22,7 +22,8 @@
 #include "net-plugin/verbs/offer.h"
 #include "net-plugin/verbs/verbs.h"
 
-#define FINISH_NS (1000ull * 1000 * 1000)
+#define FINISH_NS     (1000ull * 1000 * 1000)
+#define FINISH_MAX_NS (6ull * 1000 * 1000 * 1000)
 
 /* -- offer -------------------------------------------------------------------------------------------------------------------- */
 
@@ -328,10 +329,18 @@ int verbs_attach(struct braid_conn *core, int fd, unsigned index)
     return err;
 }
 
+/* How long close waits: until a lossy network has carried a packet again, which the NIC does after its acknowledgement timeout. */
+static uint64_t finish_ns(void)
+{
+    uint64_t ack_ns = 4096ull << braid_param_int(BRAID_P_IB_TIMEOUT);
+
+    return MIN(FINISH_NS + ack_ns, FINISH_MAX_NS);
+}
+
 void verbs_detach(struct braid_conn *core)
 {
     struct verbs_conn *conn = braid_conn_tp(core);
-    const uint64_t until_ns = braid_now_ns() + FINISH_NS;
+    const uint64_t until_ns = braid_now_ns() + finish_ns();
     int fd;
 
     if (conn == NULL)

@@ -155,6 +155,8 @@ int verbs_mr_describe(struct braid_conn *core, const struct braid_mr *mr, void *
 int verbs_mr_learn(struct braid_conn *core, uint32_t id, const void *blob, size_t bytes);
 /* Our own key of `mr` on our rail, to read from it. */
 uint32_t verbs_mr_lkey(const struct verbs_conn *conn, const struct braid_mr *mr, unsigned rail);
+/* The same for a queue pair that is connected to itself, where we are the peer. */
+uint32_t verbs_mr_rkey(const struct braid_mr *mr, unsigned rail);
 /* Registers memory of the transport itself, in strict order. NULL after a log line. */
 struct ibv_mr *verbs_mr_own(struct braid_verbs_nic *nic, void *addr, size_t bytes);
 

@@ -302,8 +302,7 @@ void braid_verbs_nic_put(struct braid_verbs_nic *nic)
         nic_close(nic);
 }
 
-/* A device that is no hardware, such as Soft-RoCE, lies among the virtual ones in sysfs. */
-static bool is_software(const struct ibv_device *device)
+bool braid_verbs_is_software(const struct ibv_device *device)
 {
     char *real = realpath(device->ibdev_path, NULL);
     bool virtual = strstr(real != NULL ? real : device->ibdev_path, "/devices/virtual/") != NULL;
@@ -342,7 +341,7 @@ static struct braid_verbs_nic *nic_open(struct ibv_device *device)
     nic->relaxed =
         braid_ibv.reg_mr_iova2 != NULL && braid_param_int(BRAID_P_IB_RELAXED_ORDERING) != 0;
     nic->dmabuf = probe_dmabuf(nic);
-    nic->no_order = is_software(device);
+    nic->no_order = braid_verbs_is_software(device);
     snprintf(path, sizeof(path), "%s/device", device->ibdev_path);
     real = realpath(path, NULL);
     snprintf(nic->pci_path, sizeof(nic->pci_path), "%s", real != NULL ? real : "");

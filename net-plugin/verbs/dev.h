@@ -90,6 +90,9 @@ int braid_verbs_read_gid(struct ibv_context *context, int port, int index, int l
  */
 void braid_verbs_port_lost(struct braid_verbs_port *port, const char *how);
 
+/* A device that is no hardware, such as Soft-RoCE: it lies among the virtual ones in sysfs. */
+bool braid_verbs_is_software(const struct ibv_device *device);
+
 /* Whether the kernel lets a NIC use GPU memory by itself ("nvidia_peermem"); the name of what was found, or NULL. */
 const char *braid_verbs_peer_memory(void);
 /* Rate of a link in Mb/s from the codes of ibv_port_attr. */

@@ -1,7 +1,7 @@
 /*
- * GPUDirect flush: a read of one byte of each buffer by each NIC that may have written it. The read returns after the NIC's earlier
- * writes, so that the GPU then sees them. A chunk may have come over any rail, so every rail reads; the queue pairs for it are
- * made at connect and only where the device takes GPU memory.
+ * GPUDirect flush: a read of one byte of GPU memory by each NIC that may have written there. It returns after all earlier writes of that
+ * NIC, to whichever buffer of the GPU they went, so one read is enough for the buffers of a group, which are of one GPU. A chunk may have
+ * come over any rail, so every rail reads; the queue pairs for it are made at connect and only where the device takes GPU memory.
  * Threading: NCCL's progress thread of the connection.
  */
 #include "net-plugin/verbs/conn.h"
@@ -19,7 +19,7 @@ static struct verbs_flush *free_flush(struct verbs_conn *conn)
 static int post_read(struct verbs_conn *conn, int rail, void *addr, const struct braid_mr *mr)
 {
     struct verbs_flush_rail *flush = &conn->flush[rail];
-    uint32_t key = verbs_mr_lkey(conn, mr, (unsigned)rail);
+    uint32_t key = verbs_mr_rkey(mr, (unsigned)rail);
     struct ibv_sge sge = {(uintptr_t)&flush->landing, 1, flush->mr->lkey};
     struct ibv_send_wr *bad = NULL;
     struct ibv_send_wr wr = {.wr_id = ++flush->posted,
@@ -54,24 +54,20 @@ int verbs_flush(struct braid_conn *core, int n, void *const *addrs, struct braid
 {
     struct verbs_conn *conn = braid_conn_tp(core);
     struct verbs_flush *token;
-    bool gpu = false;
-    int err = 0;
+    int last = -1, err = 0;
 
     *token_p = NULL;
     for (int i = 0; i < n; i++)
-        gpu |= mrs[i] != NULL && mrs[i]->type != BRAID_PTR_HOST;
-    if (!gpu)
+        if (mrs[i] != NULL && mrs[i]->type != BRAID_PTR_HOST && mrs[i]->bytes > 0)
+            last = i;
+    if (last < 0)
         return 0;
     token = free_flush(conn);
     if (token == NULL || conn->flush[0].qp == NULL)
-        return token == NULL ? -EAGAIN : -EOPNOTSUPP;
+        return token == NULL ? -ENOBUFS : -EOPNOTSUPP;
+    /* A queue pair has a place for each token, so a read always finds room. */
     for (int rail = 0; rail < conn->rails && err == 0; rail++) {
-        err = poll_rail(conn, rail);
-        if (err == 0 && conn->flush[rail].posted - conn->flush[rail].done + (uint32_t)n > 64)
-            return -EAGAIN;
-        for (int i = 0; i < n && err == 0; i++)
-            if (mrs[i] != NULL && mrs[i]->type != BRAID_PTR_HOST)
-                err = post_read(conn, rail, addrs[i], mrs[i]);
+        err = post_read(conn, rail, addrs[last], mrs[last]);
         token->until[rail] = conn->flush[rail].posted;
     }
     if (err != 0)

@@ -134,6 +134,8 @@ int braid_gid_pair(const struct braid_verbs_rail *a, const struct braid_verbs_ra
 
     if (a->link != b->link)
         return differ(why, why_bytes, a, b, "one is InfiniBand, the other Ethernet (RoCE)");
+    if (a->pkey != 0 && b->pkey != 0 && (a->pkey & 0x7fff) != (b->pkey & 0x7fff))
+        return differ(why, why_bytes, a, b, "their partition keys differ (BRAID_IB_PKEY)");
     if (a->gid_count == 0 || b->gid_count == 0)
         return differ(why, why_bytes, a, b, "no usable GID");
     for (int i = 0; i < a->gid_count && i < BRAID_VERBS_GIDS; i++)

@@ -2,7 +2,7 @@
  * Registrations. NCCL registers the same buffers once a connection; a NIC needs them once. So each NIC keeps its regions sorted by
  * address with reference counts, and a request that an existing region covers takes that one. Ranges are rounded to pages.
  * Relaxed ordering is for data; the transport's own memory is registered without it (verbs_mr_own).
- * Threading: control path; regions of a NIC under its regions_lock. verbs_mr_key and verbs_mr_lkey: data path, read only.
+ * Threading: control path; regions of a NIC under its regions_lock. verbs_mr_rkey and verbs_mr_lkey: data path, read only.
  */
 #include "net-plugin/verbs/conn.h"
 
@@ -280,6 +280,13 @@ int verbs_mr_learn(struct braid_conn *core, uint32_t id, const void *blob, size_
         return -EPROTO;
     braid_keys_learn(&conn->keys, id, &keys);
     return 0;
+}
+
+uint32_t verbs_mr_rkey(const struct braid_mr *mr, unsigned rail)
+{
+    const struct verbs_mr *own = mr->tp;
+
+    return own->regions[rail] != NULL ? own->regions[rail]->mr->rkey : 0;
 }
 
 uint32_t verbs_mr_lkey(const struct verbs_conn *conn, const struct braid_mr *mr, unsigned rail)

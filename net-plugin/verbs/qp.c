@@ -185,10 +185,10 @@ int verbs_qp_loop(struct verbs_conn *conn, int rail)
     flush->mr = verbs_mr_own(port->nic, &flush->landing, sizeof(flush->landing));
     if (flush->mr == NULL)
         return -ENOMEM;
-    flush->cq = braid_ibv.create_cq(port->nic->context, 64, NULL, NULL, 0);
+    flush->cq = braid_ibv.create_cq(port->nic->context, CONN_FLUSHES, NULL, NULL, 0);
     if (flush->cq == NULL)
         return create_failed("creating a completion queue", port);
-    flush->qp = create(port, flush->cq, 64, 1, &inline_bytes);
+    flush->qp = create(port, flush->cq, CONN_FLUSHES, 1, &inline_bytes);
     if (flush->qp == NULL)
         return create_failed("creating a queue pair", port);
     err = verbs_qp_init(flush->qp, port, IBV_ACCESS_REMOTE_READ);

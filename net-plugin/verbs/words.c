@@ -33,11 +33,21 @@ const char *verbs_status_advice(int status, uint32_t vendor_err)
         return "the peer's NIC found the request wrong: both ends run different versions or "
                "settings";
     case IBV_WC_LOC_LEN_ERR: return "a message is longer than the NIC takes";
+    case IBV_WC_LOC_ACCESS_ERR:
+        return "the peer wrote where this side's memory does not allow it: both ends run different "
+               "versions, or a buffer was deregistered while in use";
+    case IBV_WC_BAD_RESP_ERR:
+        return "an answer came that the NIC does not understand: compare the firmware of both NICs "
+               "and look for a switch or cable that damages packets";
+    case IBV_WC_REM_ABORT_ERR: return "the peer's NIC gave the request up: see dmesg there";
+    case IBV_WC_RESP_TIMEOUT_ERR:
+        return "the peer's NIC answered too late: see BRAID_IB_TIMEOUT and the switches between";
     case IBV_WC_LOC_QP_OP_ERR:
         return "the NIC refused the work request, or its port went down: see dmesg";
     case IBV_WC_FATAL_ERR:
     case IBV_WC_GENERAL_ERR: return "the NIC failed: see dmesg";
-    default: return vendor_err != 0 ? "see the NIC vendor's code" : "";
+    default: /* of other kinds of queue pairs */
+        return vendor_err != 0 ? "see the NIC vendor's code" : "no NIC should say this here";
     }
 }
 

@@ -286,8 +286,8 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
 {
     (void)context;
     (void)port;
-    *pkey = htobe16(0xffff);
-    return index == 0 ? 0 : -1;
+    *pkey = htobe16(index == 0 ? 0xffff : 0x8000 + index);
+    return index < FV_PKEYS ? 0 : -1;
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)

@@ -28,6 +28,7 @@
 #define FV_CQ_DEPTH      8192
 #define FV_RQ_DEPTH      1024
 #define FV_NAME_BYTES    32
+#define FV_PKEYS         4 /* entries of a port's table: the default one, 0x8001, 0x8002, .. */
 
 struct fv_gid {
     union ibv_gid gid;

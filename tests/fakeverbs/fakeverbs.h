@@ -17,6 +17,11 @@ int64_t fakeverbs_live_objects(void);
 int64_t fakeverbs_counter(const char *name);
 /* Sends the event `name` for `device` of this process's node, with the port state that goes with it. 0, or -1. */
 int fakeverbs_event(const char *device, const char *name);
+/*
+ * How the nth queue pair of this process, 0 the first, was told to reach its peer. -1 when there were not so many or `what` is
+ * none of: sl traffic_class sgid_index pkey_index timeout retry_cnt ece_options (0: not set).
+ */
+int64_t fakeverbs_path(int nth, const char *what);
 /* Moves an entry of the GID table of `device` of this process's node to another index, without an event. 0, or -1. */
 int fakeverbs_move_gid(const char *device, int from, int to);
 

@@ -52,7 +52,7 @@ struct fv_qp {
     struct ibv_qp qp;
     uint32_t index;
     bool all_signaled;
-    uint32_t timeout, retry_cnt, rnr_retry;
+    uint32_t timeout, retry_cnt, rnr_retry, pkey_index, ece_options;
     pthread_mutex_t lock;
     struct fv_send *sq;
     uint32_t sq_depth, inline_max, max_sge;

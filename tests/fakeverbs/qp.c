@@ -1,6 +1,7 @@
 /*
  * Completion queues and queue pairs: creation, state changes with the checks that a NIC makes, destruction. Only RC.
  */
+#include "fakeverbs.h"
 #include "objects.h"
 #include "script.h"
 
@@ -205,6 +206,49 @@ static int to_rts(struct fv_qp *qp, struct fv_qp_state *state, struct ibv_qp_att
     return 0;
 }
 
+/* What queue pairs of this process were told on their way to RTS, for tests; the order is that of their step to RTR. */
+static struct path {
+    const struct ibv_qp *qp;
+    int64_t sl, traffic_class, sgid_index, pkey_index, timeout, retry_cnt, ece_options;
+} paths[64];
+static int path_count;
+static pthread_mutex_t paths_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int64_t fakeverbs_path(int nth, const char *what)
+{
+    const struct path *p = nth >= 0 && nth < path_count ? &paths[nth] : NULL;
+
+    return p == NULL                            ? -1
+           : strcmp(what, "sl") == 0            ? p->sl
+           : strcmp(what, "traffic_class") == 0 ? p->traffic_class
+           : strcmp(what, "sgid_index") == 0    ? p->sgid_index
+           : strcmp(what, "pkey_index") == 0    ? p->pkey_index
+           : strcmp(what, "timeout") == 0       ? p->timeout
+           : strcmp(what, "retry_cnt") == 0     ? p->retry_cnt
+           : strcmp(what, "ece_options") == 0   ? p->ece_options
+                                                : -1;
+}
+
+static void note_path(const struct fv_qp *qp, const struct ibv_qp_attr *attr)
+{
+    struct path *p;
+
+    pthread_mutex_lock(&paths_lock);
+    if (attr->qp_state == IBV_QPS_RTR && path_count < 64)
+        paths[path_count++] = (struct path){.qp = &qp->qp,
+                                            .sl = attr->ah_attr.sl,
+                                            .traffic_class = attr->ah_attr.grh.traffic_class,
+                                            .sgid_index = attr->ah_attr.grh.sgid_index,
+                                            .pkey_index = qp->pkey_index,
+                                            .ece_options = qp->ece_options};
+    p = path_count > 0 ? &paths[path_count - 1] : NULL;
+    if (attr->qp_state == IBV_QPS_RTS && p != NULL && p->qp == &qp->qp) {
+        p->timeout = attr->timeout;
+        p->retry_cnt = attr->retry_cnt;
+    }
+    pthread_mutex_unlock(&paths_lock);
+}
+
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
     struct fv_qp *qp = (struct fv_qp *)ibv;
@@ -224,9 +268,10 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
         state->rq_head = state->rq_tail = 0;
         break;
     case IBV_QPS_INIT:
-        if (state->state != IBV_QPS_RESET || attr->port_num != 1 || attr->pkey_index != 0)
+        if (state->state != IBV_QPS_RESET || attr->port_num != 1 || attr->pkey_index >= FV_PKEYS)
             error = EINVAL;
         state->access = attr->qp_access_flags;
+        qp->pkey_index = attr->pkey_index;
         break;
     case IBV_QPS_RTR: error = to_rtr(fabric, state, attr, mask); break;
     case IBV_QPS_RTS: error = to_rts(qp, state, attr, mask); break;
@@ -236,6 +281,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (!error) {
         state->state = attr->qp_state;
         ibv->state = attr->qp_state;
+        note_path(qp, attr);
     }
     fv_fabric_unlock(fabric);
     pthread_mutex_unlock(&qp->lock);
@@ -269,7 +315,9 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-    (void)qp;
-    (void)ece;
-    return fv_call_fails(__func__);
+    const int error = fv_call_fails(__func__);
+
+    if (error == 0)
+        ((struct fv_qp *)qp)->ece_options = ece->options;
+    return error;
 }

@@ -1,3 +1,3 @@
-foreach(test hca gid keys ring)
+foreach(test hca gid keys ring words)
   braid_unit_test(net-plugin/verbs/${test} LINKS braid_net_verbs)
 endforeach()

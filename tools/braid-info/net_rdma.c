@@ -142,10 +142,12 @@ static int print_device(struct ibv_device *device, const struct braid_topo *topo
         snprintf(path, sizeof(path), "%s/device", device->ibdev_path);
         pci = realpath(path, NULL);
         printf(
-            "  %s: vendor 0x%x part %u firmware %s, PCI %s, at most %d queue pairs, dma-buf %s\n",
+            "  %s: vendor 0x%x part %u firmware %s, PCI %s, at most %d queue pairs, dma-buf %s%s\n",
             name, attr.vendor_id, attr.vendor_part_id, attr.fw_ver[0] != '\0' ? attr.fw_ver : "?",
             pci != NULL && strrchr(pci, '/') != NULL ? strrchr(pci, '/') + 1 : "none", attr.max_qp,
-            dmabuf_verdict(context));
+            dmabuf_verdict(context),
+            braid_verbs_is_software(device) ? ", software: every record waits for its completion"
+                                            : "");
         free(pci);
         print_affinity(topo, name);
         for (int port = 1; port <= attr.phys_port_cnt; port++)

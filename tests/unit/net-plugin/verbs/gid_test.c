@@ -120,6 +120,12 @@ static void test_pair(void **state)
     assert_non_null(strstr(why, "family"));
     assert_int_equal(braid_gid_pair(&a, &ib, &own, &peer, why, sizeof(why)), 0);
     assert_non_null(strstr(why, "InfiniBand"));
+    a.pkey = 0xffff;
+    b.pkey = 0x7fff; /* the same partition; the highest bit says whether it is a full member */
+    assert_true(braid_gid_pair(&a, &b, &own, &peer, why, sizeof(why)) > 0);
+    b.pkey = 0x8001;
+    assert_int_equal(braid_gid_pair(&a, &b, &own, &peer, why, sizeof(why)), 0);
+    assert_non_null(strstr(why, "partition"));
 }
 
 int main(void)
