@@ -445,7 +445,8 @@ int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, cons
     struct braid_conn_receiver *rx = conn->rx;
     struct braid_recv *recv = rx->next_recv;
     uint32_t number = rx->next_sub;
-    bool slow, large = false;
+    /* Without eager messages even an empty receive is announced, so that a message finds it too small. */
+    bool slow, large = conn->eager_bytes == 0;
 
     if (recv->in_use)
         return -EAGAIN;
