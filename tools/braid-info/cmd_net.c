@@ -93,5 +93,6 @@ const struct braid_info_command braid_info_net = {
              "present settings (BRAID_SOCKET_IFNAME, BRAID_SOCKET_FAMILY and NCCL's twins), then\n"
              "every RDMA device, port and GID, the limits that matter and the settings in force.\n"
              "Exit code 1 when no interface can be used.\n",
+    .no_options = true,
     .run = run,
 };

@@ -35,10 +35,6 @@ static void print_plain(enum braid_param_id id)
 
 static int run_params(int argc, char **argv)
 {
-    if (argc > 1) {
-        fprintf(stderr, "braid-info params: unknown option \"%s\"\n", argv[1]);
-        return INFO_USAGE;
-    }
     for (int id = 0; id < BRAID_P_COUNT; id++)
         print_plain((enum braid_param_id)id);
     return INFO_OK;
@@ -49,5 +45,6 @@ const struct braid_info_command braid_info_params = {
     .brief = "every tunable: value, where it comes from, range, help",
     .usage = "Usage: braid-info params\n\n"
              "Lists every tunable with its value in this environment.\n",
+    .no_options = true,
     .run = run_params,
 };

@@ -3,6 +3,7 @@
  * NCCL's topology file or as a capture. Prints one line to stderr for an input that cannot be read.
  */
 #include "common/clock.h"
+#include "common/param.h"
 #include "common/topo/topo.h"
 #include "common/util.h"
 #include "tools/braid-info/info.h"
@@ -23,7 +24,8 @@ struct options {
 static const char usage[] =
     "Usage: braid-info topo [SOURCE] [OPTIONS]\n\n"
     "Shows the machine as Braid models it. SOURCE is one of\n"
-    "  live                 this machine (the default)\n"
+    "  live                 this machine (the default, unless BRAID_TOPO or NCCL_TOPO_FILE name "
+    "one)\n"
     "  FILE or LINE         one of the forms below, told by what is in it\n"
     "  --synthetic TEXT     one line, such as \"nodes:16 gpus:8 nvlink:18x25GB/s nics:8x400Gb/s\"\n"
     "  --nccl-xml FILE      a file as in NCCL_TOPO_FILE\n"
@@ -68,6 +70,8 @@ static int parse(int argc, char **argv, struct options *o)
         {"--sysfs", &o->live.sysfs_root}, {"--nvml", &o->live.nvml_path},
     };
 
+    bool live = false;
+
     o->live.use = BRAID_TOPO_USE_SYSFS | BRAID_TOPO_USE_NVML;
     for (int i = 1; i < argc; i++) {
         size_t v = 0, count = ARRAY_SIZE(valued);
@@ -89,9 +93,11 @@ static int parse(int argc, char **argv, struct options *o)
             o->live.use &= ~(unsigned)BRAID_TOPO_USE_NVML;
         } else if (strcmp(argv[i], "--hwloc") == 0) {
             o->live.use |= BRAID_TOPO_USE_HWLOC;
-        } else if (argv[i][0] != '-' && strcmp(argv[i], "live") != 0 && o->any == NULL) {
+        } else if (strcmp(argv[i], "live") == 0) {
+            live = true;
+        } else if (argv[i][0] != '-' && o->any == NULL) {
             o->any = argv[i];
-        } else if (strcmp(argv[i], "live") != 0) {
+        } else {
             fprintf(stderr, "braid-info topo: unknown option \"%s\" (--help lists them)\n",
                     argv[i]);
             return INFO_USAGE;
@@ -101,6 +107,9 @@ static int parse(int argc, char **argv, struct options *o)
         fprintf(stderr, "braid-info topo: give one source, not several\n");
         return INFO_USAGE;
     }
+    if (!live && !o->any && !o->synthetic && !o->nccl_xml && !o->hwloc_xml && !o->replay &&
+        !o->live.sysfs_root && !o->live.nvml_path && *braid_param_str(BRAID_P_TOPO) != '\0')
+        o->any = braid_param_str(BRAID_P_TOPO);
     return INFO_OK;
 }
 

@@ -5,6 +5,8 @@
 #ifndef BRAID_TOOLS_INFO_H
 #define BRAID_TOOLS_INFO_H
 
+#include <stdbool.h>
+
 /* Exit codes of every subcommand. */
 enum { INFO_OK = 0, INFO_FAILED = 1, INFO_USAGE = 2 };
 
@@ -12,6 +14,7 @@ struct braid_info_command {
     const char *name;  /* "topo"; main.c also takes "--topo" */
     const char *brief; /* one line for the list of subcommands */
     const char *usage; /* whole help, ends in a newline */
+    bool no_options;   /* main.c refuses every argument */
     /* argv[0] is the subcommand's name. Returns an exit code. */
     int (*run)(int argc, char **argv);
 };

@@ -1,6 +1,7 @@
 /*
  * braid-info: picks the subcommand. The table below is the only list of subcommands.
  */
+#include "braid/version.h"
 #include "common/util.h"
 #include "tools/braid-info/info.h"
 
@@ -19,7 +20,7 @@ static void print_usage(FILE *out)
     fprintf(out, "Usage: braid-info SUBCOMMAND [OPTIONS]\n\nSubcommands:\n");
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->brief);
-    fprintf(out, "\nbraid-info SUBCOMMAND --help tells more.\n");
+    fprintf(out, "\nbraid-info SUBCOMMAND --help tells more; --version prints the version.\n");
 }
 
 static bool is_help(const char *word)
@@ -34,6 +35,11 @@ static int run(const struct braid_info_command *command, int argc, char **argv)
             fputs(command->usage, stdout);
             return INFO_OK;
         }
+    if (command->no_options && argc > 1) {
+        fprintf(stderr, "braid-info %s: \"%s\" is not expected (--help tells more)\n",
+                command->name, argv[1]);
+        return INFO_USAGE;
+    }
     return command->run(argc, argv);
 }
 
@@ -45,12 +51,15 @@ int main(int argc, char **argv)
         print_usage(word == NULL ? stderr : stdout);
         return word == NULL ? INFO_USAGE : INFO_OK;
     }
+    if (strcmp(word, "--version") == 0) {
+        puts("braid-info " BRAID_VERSION_STRING);
+        return INFO_OK;
+    }
     if (strncmp(word, "--", 2) == 0)
         word += 2;
     for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
         if (strcmp(word, commands[i]->name) == 0)
             return run(commands[i], argc - 1, argv + 1);
-    fprintf(stderr, "braid-info: unknown subcommand \"%s\"\n\n", argv[1]);
-    print_usage(stderr);
+    fprintf(stderr, "braid-info: unknown subcommand \"%s\" (--help lists them)\n", argv[1]);
     return INFO_USAGE;
 }

@@ -462,7 +462,7 @@ static void parse(int argc, char **argv)
         case 'T': run.transport = optarg; break;
         case 'V': puts("braid-netperf " BRAID_VERSION_STRING); exit(0);
         case 'h': help(); exit(0);
-        default: misuse("option not understood"); /* getopt said which */
+        default: exit(2); /* getopt said why */
         }
     }
     if (optind != argc)

@@ -4,10 +4,12 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "braid/version.h"
 #include "tools/braid-overlap/bench.h"
 #include "tools/braid-overlap/check.h"
 #include "tools/braid-overlap/report.h"
@@ -34,24 +36,18 @@ static const char usage[] =
     "  --json FILE         append result rows; --commit HASH goes into them\n"
     "  --check             correctness instead of speed; --timeout SECONDS of its waits (2)\n"
     "  --quiet             no progress bar\n"
+    "  --version           prints the version\n"
     "Exit code: 0, 1 failed, 2 usage, 77 no GPU.\n";
 
 static const struct option long_options[] = {
-    {"model", required_argument, NULL, 'm'},
-    {"tokens", required_argument, NULL, 't'},
-    {"ranks", required_argument, NULL, 'r'},
-    {"dtype", required_argument, NULL, 'd'},
-    {"tune", no_argument, NULL, 'T'},
-    {"profile", required_argument, NULL, 'p'},
-    {"rounds", required_argument, NULL, 'n'},
-    {"repeats", required_argument, NULL, 'N'},
-    {"json", required_argument, NULL, 'j'},
-    {"commit", required_argument, NULL, 'C'},
-    {"check", no_argument, NULL, 'c'},
-    {"timeout", required_argument, NULL, 'w'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"version", no_argument, NULL, 'V'},       {"model", required_argument, NULL, 'm'},
+    {"tokens", required_argument, NULL, 't'},  {"ranks", required_argument, NULL, 'r'},
+    {"dtype", required_argument, NULL, 'd'},   {"tune", no_argument, NULL, 'T'},
+    {"profile", required_argument, NULL, 'p'}, {"rounds", required_argument, NULL, 'n'},
+    {"repeats", required_argument, NULL, 'N'}, {"json", required_argument, NULL, 'j'},
+    {"commit", required_argument, NULL, 'C'},  {"check", no_argument, NULL, 'c'},
+    {"timeout", required_argument, NULL, 'w'}, {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
 };
 
 struct request {
@@ -99,6 +95,18 @@ static bool take(struct request *r, int option, const char *value)
     }
 }
 
+static int misuse(const char *fmt, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "braid-overlap: ");
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fprintf(stderr, " (--help lists the options)\n");
+    return EXIT_USAGE;
+}
+
 static int add_shapes(struct request *r, int argc, char **argv)
 {
     struct options *o = &r->options;
@@ -107,15 +115,26 @@ static int add_shapes(struct request *r, int argc, char **argv)
 
     if (r->model != NULL)
         rc = shapes_of_model(r->model, r->tokens, o->ranks, o->shapes, SHAPES_MAX, &count);
-    for (int i = optind; i < argc && rc == 0; i++)
-        rc = count == SHAPES_MAX ? -ENOSPC : shape_parse(argv[i], &o->shapes[count++]);
-    if (rc == 0 && count == 0)
+    if (rc != 0)
+        return misuse("--model %s: there are %s", r->model, shapes_models());
+    for (int i = optind; i < argc; i++) {
+        if (count == SHAPES_MAX)
+            return misuse("more than %d shapes", SHAPES_MAX);
+        if (shape_parse(argv[i], &o->shapes[count++]) != 0)
+            return misuse("\"%s\" is no shape, such as ag_gemm:4096,7168,8192", argv[i]);
+    }
+    if (count == 0)
         count = shapes_standard(o->shapes, SHAPES_MAX);
-    for (size_t i = 0; i < count && rc == 0; i++)
-        if (o->shapes[i].m % o->ranks || o->shapes[i].n % 8 || o->shapes[i].k % 8)
-            rc = -EINVAL;
+    for (size_t i = 0; i < count; i++) {
+        const struct shape *shape = &o->shapes[i];
+
+        if (shape->m % o->ranks || shape->n % 8 || shape->k % 8)
+            return misuse("%s:%ld,%ld,%ld: M must be a multiple of the ranks (%d), N and K of 8",
+                          op_name(shape->op), (long)shape->m, (long)shape->n, (long)shape->k,
+                          o->ranks);
+    }
     o->shape_count = (int)count;
-    return rc;
+    return 0;
 }
 
 static int measure_one(struct session *s, int i)
@@ -176,31 +195,30 @@ int main(int argc, char **argv)
                                     .commit = "unknown",
                                     .check_timeout_ns = 2000000000u},
                         .tokens = 8192};
-    int option, rc;
+    int option, index = 0, rc;
 
-    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", long_options, &index)) != -1) {
         if (option == 'h') {
             printf(usage, shapes_models());
             return EXIT_SUCCESS;
         }
-        if (option == '?' || !take(&r, option, optarg)) {
-            if (option != '?')
-                fprintf(stderr, "braid-overlap: %s is no value for this option\n", optarg);
-            fprintf(stderr, usage, shapes_models());
-            return EXIT_USAGE;
+        if (option == 'V') {
+            puts("braid-overlap " BRAID_VERSION_STRING);
+            return EXIT_SUCCESS;
         }
+        if (option == '?') /* getopt said which */
+            return EXIT_USAGE;
+        if (!take(&r, option, optarg))
+            return misuse("--%s %s: no such value", long_options[index].name, optarg);
     }
     rc = add_shapes(&r, argc, argv);
-    if (rc != 0) {
-        fprintf(stderr, "braid-overlap: a shape or model is unknown or does not fit: %s\n",
-                strerror(-rc));
-        return EXIT_USAGE;
-    }
+    if (rc != 0)
+        return rc;
     if (r.options.profile != NULL)
         setenv("BRAID_OVERLAP_PROFILE", r.options.profile, 1);
     rc = ranks_run(r.options.ranks, rank_main, &r);
     if (rc == -ENODEV) {
-        printf("skipped: no GPU\n");
+        printf("skipped: no GPU here, or no NVIDIA driver\n");
         return EXIT_SKIP;
     }
     return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -74,9 +74,9 @@ static int open_nccl(struct session *s)
 
 static int open_gpu(struct session *s)
 {
-    int count = 0, device, rc = cuda_check(cudaGetDeviceCount(&count), "counting GPUs");
+    int count = 0, device, rc;
 
-    if (rc != 0 || count == 0)
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0)
         return -ENODEV;
     device = s->rank % count;
     rc = cuda_check(cudaSetDevice(device), "choosing a GPU");

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "braid/version.h"
 #include "common/util.h"
 #include "tools/braid-tune/tune.h"
 
@@ -25,14 +26,28 @@ static const struct {
     {"waves", "channels that cost a GEMM no extra wave", cmd_waves},
 };
 
+static void print_usage(FILE *out)
+{
+    fprintf(out, "Usage: braid-tune COMMAND ...\n");
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "braid-tune COMMAND --help tells more; --version prints the version.\n");
+}
+
 int main(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(commands); i++) {
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].run(argc - 1, argv + 1);
     }
-    printf("usage: braid-tune COMMAND ...\n");
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].help);
-    return argc > 1 && strcmp(argv[1], "--help") && strcmp(argv[1], "help") ? 2 : 0;
+    if (argc > 1 && !strcmp(argv[1], "--version")) {
+        puts("braid-tune " BRAID_VERSION_STRING);
+        return 0;
+    }
+    if (argc > 1 && strcmp(argv[1], "--help") && strcmp(argv[1], "-h") && strcmp(argv[1], "help")) {
+        fprintf(stderr, "braid-tune: unknown command \"%s\" (--help lists them)\n", argv[1]);
+        return 2;
+    }
+    print_usage(argc > 1 ? stdout : stderr);
+    return argc > 1 ? 0 : 2;
 }
