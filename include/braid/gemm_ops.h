@@ -14,7 +14,9 @@
  * - Every rank creates the same objects in the same order and runs the same operations in the same order on them.
  * - One object, one stream at a time: an operation may be enqueued while the one before still runs only on the same stream (or
  *   after an event that orders them). Different objects are independent. Operations of one object may follow each other at once:
- *   a rank never overwrites rows that a slower peer still reads (it waits for the peer's credit inside the stream).
+ *   a rank never overwrites rows that a slower peer still reads (it waits for the peer's credit inside the stream). Objects with method
+ *   SERIAL and num_sm have an epoch slot of the communicator; when there are more of them than half of its slots, some share one and
+ *   must not run at the same time.
  * - The result is the same from run to run with the same settings. Sums are made in the order of the ring, each partial result
  *   rounded to the element type: |y - exact| <= ranks * 2^-8 * sum_r |partial_r| for bf16 (2^-11 for fp16), beside the rounding inside
  *   the products (float accumulation); one rounding alone, 2^-8 * |y|, where nothing is summed over ranks.

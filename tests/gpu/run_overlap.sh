@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fused products on GPUs: correctness, settings found and kept, the 18 boundaries with the four-way measurement.
 # Usage: run_overlap.sh [check|table|tune|torch|example ...]   without an argument: check table tune torch
-#   check    numbers, replay, skew, late and absent rank (two ranks; one GPU is shared under MPS)   about 20 s
+#   check    numbers, replay, skew, late and absent rank (two ranks; one GPU is shared under MPS)   about 45 s
 #   table    the 18 boundaries with the default choice: $OUT/overlap.profile, else the library's      about 10 s, two GPUs
 #   tune     searches settings for the 18 boundaries, profile to $OUT/overlap.profile              about 80 s, two GPUs
 #   torch    the same beside PyTorch's async tensor parallelism and plain cuBLAS + copy engine     about 100 s, two GPUs
@@ -62,7 +62,7 @@ failed=0 summary=""
 [ $# -gt 0 ] || set -- check table tune torch
 for name in "$@"; do
   case $name in
-    check) part check 60 12 tests/gpu/with_mps "$tool" --check --timeout 1 --ranks 2
+    check) part check 100 12 tests/gpu/with_mps "$tool" --check --timeout 1 --ranks 2
       grep -h '^FAIL' "$OUT/overlap-check.log" ;;
     table) two_gpus table && part table 60 50 "$tool" --profile "$profile" --quiet --json "$OUT/overlap-table.jsonl" --commit "$COMMIT" ;;
     tune) two_gpus tune && part tune "${TUNE_BOUND:-200}" 110 "$tool" --tune --resume --profile "$profile" --rounds 7 --quiet \

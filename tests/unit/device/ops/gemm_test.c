@@ -412,6 +412,59 @@ static void test_agreement(void **state)
     run_ranks(2, &desc, body_disagree, 30000000000u);
 }
 
+/* Every call of the driver fails once: create or run says so, and nothing is left behind. */
+static int body_failures(struct task *task, struct braid_comm *comm)
+{
+    uint16_t *x = matrix(0, 0, 0, task->desc.m * K, 0), *w = matrix(1, 0, 0, K * N, 0);
+    uint16_t *y = matrix(2, 0, 0, task->desc.m * N, 0), *send = matrix(3, 0, 0, ROWS * 24, 0);
+    int before = fake_cuda.live, failed = 0;
+
+    for (int n = 1;; n++) {
+        struct braid_gemm *g = NULL;
+        int rc, left;
+
+        fake_cuda.fail_at = n;
+        rc = braid_gemm_create(comm, &task->desc, &g);
+        CHECK((rc == 0) == (g != NULL));
+        if (rc == 0)
+            rc = task->desc.settings.method == BRAID_GEMM_BULK
+                     ? braid_gemm_bulk(g, send, send, x, w, y, NULL)
+                     : braid_ag_gemm(g, x, w, y, NULL);
+        left = fake_cuda.fail_at;
+        fake_cuda.fail_at = 0;
+        braid_gemm_destroy(g);
+        CHECK(fake_cuda.live == before && fake_cuda_ops.events == 0);
+        if (left > 0) /* all calls came before it */
+            break;
+        CHECK(rc != 0);
+        failed += rc != 0;
+    }
+    CHECK(failed > 10);
+    free(x);
+    free(w);
+    free(y);
+    free(send);
+    return 0;
+}
+
+static void test_every_call_fails_once(void **state)
+{
+    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+                                   .op = BRAID_AG_GEMM,
+                                   .m = ROWS,
+                                   .n = N,
+                                   .k = K,
+                                   .flags = BRAID_GEMM_KEEP_GATHERED,
+                                   .settings = {.method = BRAID_GEMM_RING_EXCHANGE}};
+
+    run_ranks(1, &desc, body_failures, 30000000000u);
+    desc.flags = 0;
+    desc.bulk_m = ROWS;
+    desc.bulk_n = 24;
+    desc.settings.method = BRAID_GEMM_BULK;
+    run_ranks(1, &desc, body_failures, 30000000000u);
+}
+
 static void test_nothing_is_left(void **state)
 {
     assert_int_equal(fake_cuda_ops.events, 0);
@@ -457,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_bulk),
         cmocka_unit_test(test_absent_rank),
         cmocka_unit_test(test_agreement),
+        cmocka_unit_test(test_every_call_fails_once),
         cmocka_unit_test(test_nothing_is_left),
     };
 
