@@ -66,8 +66,8 @@ struct braid_exchange_args {
     struct braid_ops_layout layout;
     uint64_t in;
     uint64_t out; /* of this rank's block */
-    uint64_t
-        stride; /* in `in`, between the blocks of rank r and r + 1; 0: every rank gets all of it */
+    /* in `in`, between the blocks of rank r and r + 1; 0: every rank gets all of it */
+    uint64_t stride;
     uint64_t bytes;   /* of a block */
     uint64_t total;   /* of `in`: the blocks at the end may be short or empty */
     uint64_t result;  /* offset in the result window of rank 0's block; blocks are `stride` apart */

@@ -212,8 +212,8 @@ int braid_reduce_scatter(struct braid_ops *ops, const void *in, void *out, size_
 
 /* What a copying collective moves between this rank and each rank, before it is cut into segments. */
 struct moves {
-    struct braid_copy_peer
-        peer[BRAID_OPS_RANKS]; /* `to` is an offset in the result window, for direct */
+    /* `to` is an offset in the result window, for direct */
+    struct braid_copy_peer peer[BRAID_OPS_RANKS];
     bool same;
     bool ragged; /* lengths are known to pairs only */
     bool in_place;

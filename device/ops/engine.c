@@ -31,9 +31,9 @@
 #include "device/ops/ops.h"
 
 #define SIDE_STREAMS 4u
-#define WATCH_STREAMS                                                                              \
-    4u /* streams can share a hardware queue with the one that is stuck; not all of these do */
-#define TICK_NS (20 * BRAID_NS_PER_MS)
+/* streams can share a hardware queue with the one that is stuck; not all of these do */
+#define WATCH_STREAMS 4u
+#define TICK_NS       (20 * BRAID_NS_PER_MS)
 
 struct words {
     uint32_t ready;
@@ -47,8 +47,8 @@ _Static_assert(!BRAID_ENGINE_SWAP_BY_STAGING || BRAID_ENGINE_TELL_BY_COPY, "piec
 struct braid_engine {
     struct braid_ops *ops;
     uint64_t busy_device; /* the GPU's address of `busy` */
-    _Atomic uint32_t
-        *busy; /* pinned host memory: 0 idle, 1 an operation has begun, 2 seen by the watchdog */
+    /* pinned host memory: 0 idle, 1 an operation has begun, 2 seen by the watchdog */
+    _Atomic uint32_t *busy;
     void *side[SIDE_STREAMS];
     void *fork; /* events */
     void *join[SIDE_STREAMS];

@@ -117,8 +117,8 @@ struct braid_gemm {
     CUevent *events;
     size_t event_count;
     CUdeviceptr busy; /* the busy words as the GPU sees them */
-    size_t
-        first_wait[BRAID_GEMM_MAX_LANES]; /* instruction of each lane; program.count without one */
+    /* instruction of each lane; program.count without one */
+    size_t first_wait[BRAID_GEMM_MAX_LANES];
     size_t last_wait[BRAID_GEMM_MAX_LANES];
     struct braid_gemm_watch watch;
 };

@@ -65,8 +65,8 @@ struct braid_gemm_program {
     uint32_t flags; /* words a rank */
     uint32_t splits;
     uint32_t credits; /* of the words, the first `credits` are credits */
-    bool
-        credit_at_start; /* credits are posted by an operation's begin: they start as 0, else as 1 */
+    /* credits are posted by an operation's begin: they start as 0, else as 1 */
+    bool credit_at_start;
 };
 
 /* Fixed lane numbers beside the compute lanes 0 (the caller's stream) to 3. */

@@ -33,8 +33,8 @@ struct braid_socket_lane {
     uint64_t rated_ns;                  /* when rate_Bps was set */
     uint64_t stretch_ns, stretch_bytes; /* sums of busy stretches so far */
     atomic_bool declined;               /* too slow for what waits now */
-    bool
-        rails; /* several: every stream takes part, and rate_Bps of those for bulk is kept up to date */
+    /* several: every stream takes part, and rate_Bps of those for bulk is kept up to date */
+    bool rails;
     bool peer_gone; /* sending has failed; reading will tell how the lane ends */
     struct braid_put put;
     size_t put_sent;
@@ -74,12 +74,12 @@ enum { BRAID_ZEROCOPY_TRY = -1, BRAID_ZEROCOPY_NEVER, BRAID_ZEROCOPY_USE, BRAID_
 /* How this process divides the work; read at init. */
 struct braid_socket_plan {
     size_t thread_bytes; /* more than this is left to I/O threads */
-    unsigned
-        lanes_max; /* no streams for bulk are added above it: half of the descriptors that the process may have */
+    /* no streams for bulk are added above it: half of the descriptors that the process may have */
+    unsigned lanes_max;
     unsigned threads;  /* of the pool; 0: NCCL's threads move everything */
     bool threads_help; /* also with bulk on stream 0: there are processors for them */
-    unsigned
-        guess; /* streams for bulk to begin with, besides stream 0, which then has only small messages and control; 0: it has all */
+    /* streams for bulk to begin with, besides stream 0, which then has only small messages and control; 0: it has all */
+    unsigned guess;
     unsigned streams; /* the most that trials may come to */
     int zerocopy;     /* BRAID_ZEROCOPY_* */
 };

@@ -19,8 +19,8 @@
 #define BRAID_PROBE_ROUNDS 6                  /* present, candidate, present, candidate, ... */
 
 struct braid_probe_choice {
-    uint8_t
-        streams; /* for bulk, besides stream 0, which then has only small messages; 0: it has all */
+    /* for bulk, besides stream 0, which then has only small messages; 0: it has all */
+    uint8_t streams;
     bool zerocopy;
     bool uring;
     bool unused; /* four bytes are an atomic word */

@@ -46,10 +46,10 @@ struct verbs_lane {
     struct verbs_memory *memory;
     struct ibv_mr *mr;
     uint32_t inline_bytes, packet_bytes;
-    uint32_t
-        polled_bytes; /* the largest record that the peer may find by polling memory; larger ones bring an immediate */
-    bool
-        by_imm; /* no record of the peer counts before an immediate came: our NIC keeps no order in a packet */
+    /* the largest record that the peer may find by polling memory; larger ones bring an immediate */
+    uint32_t polled_bytes;
+    /* no record of the peer counts before an immediate came: our NIC keeps no order in a packet */
+    bool by_imm;
     int gid_index; /* chosen for the peer; -1 none */
     struct braid_verbs_gid own_gid, peer_gid;
     bool sends;    /* of a connection that sends messages */

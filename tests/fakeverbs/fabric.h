@@ -58,8 +58,8 @@ struct fv_device_state {
 struct fv_cqe {
     uint64_t wr_id;
     uint32_t status, opcode, vendor_err, byte_len, imm, qp_num, wc_flags, src_qp;
-    uint32_t
-        frees; /* of a send: the send queue position up to which slots are free once this is polled */
+    /* of a send: the send queue position up to which slots are free once this is polled */
+    uint32_t frees;
     bool is_send;
 };
 

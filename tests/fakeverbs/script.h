@@ -33,8 +33,8 @@ struct fv_script {
     char node[FV_NAME_BYTES];
     bool random_order;
     uint64_t seed;
-    int64_t
-        retry_ms; /* upper bound of the time after which an unanswered packet becomes an error */
+    /* upper bound of the time after which an unanswered packet becomes an error */
+    int64_t retry_ms;
     uint32_t device_count;
     struct fv_device_state devices[FV_MAX_DEVICES];
     struct fv_fail_rule fails[FV_MAX_RULES];

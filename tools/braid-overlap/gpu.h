@@ -19,8 +19,8 @@ struct gpu_reference {
     int half; /* fp16 instead of bf16 */
     int ranks, rank;
     int64_t m, n, k;
-    uint32_t
-        seed_x; /* rank r's activations have seed_x + r; with AG row i of all is row i % (m / ranks) of rank i / (m / ranks) */
+    /* rank r's activations have seed_x + r; with AG row i of all is row i % (m / ranks) of rank i / (m / ranks) */
+    uint32_t seed_x;
     uint32_t seed_w; /* rank r's weights have seed_w + r */
     int w_transposed;
 };

@@ -22,8 +22,8 @@ void stats_interval(const struct stats *s, double *low, double *high);
 
 /* What four medians say. Microseconds. */
 struct verdict {
-    double
-        serial_error; /* 1 - (C - A) / B: the share of B that the serial version seems to hide; void above 0.1 */
+    /* 1 - (C - A) / B: the share of B that the serial version seems to hide; void above 0.1 */
+    double serial_error;
     bool sound;
     double efficiency; /* max(A, fastest B) / D */
     double hidden;     /* 1 - (D - A) / fastest B */

@@ -119,8 +119,8 @@ struct worker {
     struct nccl nccl;
     struct braid_sweep_control *control;
     void *stream, *event[2], *comm;
-    void *
-        anchor; /* a communicator that lives as long as the process, so that NCCL keeps its plugins loaded */
+    /* a communicator that lives as long as the process, so that NCCL keeps its plugins loaded */
+    void *anchor;
     unsigned long long send, recv;
     char gpu[64];
 };

@@ -34,8 +34,8 @@ struct worker_setup {
     int rank, ranks, gpu;
     uint64_t max_bytes;
     const char *nccl_path; /* "" = libnccl.so.2 */
-    const char
-        *plugin_path; /* the sweep plugin; "" = whatever the environment says, and no control */
+    /* the sweep plugin; "" = whatever the environment says, and no control */
+    const char *plugin_path;
 };
 
 struct worker;
