@@ -67,5 +67,13 @@
 #ifndef BRAID_ENGINE_SWAP_BY_STAGING
 #define BRAID_ENGINE_SWAP_BY_STAGING 0
 #endif
+/* 1: reduce-scatter STAGED: copy engines push the blocks into the peers' staging in parts, a kernel sums each part when it is there. */
+#ifndef BRAID_ENGINE_REDUCE
+#define BRAID_ENGINE_REDUCE 0
+#endif
+/* Where part `k` of these ends, in 1/32 of the block: smaller and smaller, so that little is left to sum when the link is done. */
+#define BRAID_ENGINE_REDUCE_PARTS 6u
+#define BRAID_ENGINE_REDUCE_END(k)                                                                 \
+    ((k) == 0 ? 10u : (k) == 1 ? 19u : (k) == 2 ? 25u : (k) == 3 ? 29u : 31u)
 
 #endif

@@ -158,6 +158,30 @@ static int run_exchange_reduce(const struct call *c, int number, uint64_t stride
     return 0;
 }
 
+/* Reduce-scatter with the blocks pushed by copy engines (an attempt, see attempts.h). */
+static int run_engine_reduce(const struct call *c, int number)
+{
+    struct braid_exchange_args args = {
+        .layout = c->ops->layout,
+        .in = c->in,
+        .out = c->out,
+        .stride = c->question.block,
+        .bytes = c->question.block,
+        .slots = (uint32_t)(c->question.block / 32 >> 16),
+        .aligned = aligned(c->in | c->out | c->question.block),
+        .scale = c->scale,
+    };
+    struct braid_op_options options = *c->options;
+    struct call side = *c;
+    int rc = braid_engine_scatter(c->ops, c->in, c->question.block, c->stream, &side.stream);
+
+    options.flags |= BRAID_OP_NO_OVERLAP; /* nothing of this stream is before it */
+    side.options = &options;
+    if (rc == 0)
+        rc = launch(&side, reduce_kernel(c, BRAID_KERNEL_EXCHANGE_REDUCE, number), &args, true);
+    return rc != 0 ? rc : braid_engine_scattered(c->ops, c->stream);
+}
+
 int braid_all_reduce(struct braid_ops *ops, const void *in, void *out, size_t count, int number,
                      const struct braid_op_options *options, void *stream)
 {
@@ -204,6 +228,8 @@ int braid_reduce_scatter(struct braid_ops *ops, const void *in, void *out, size_
         return rc;
     if (c.plan.method == BRAID_METHOD_PACKETS || c.question.ranks == 1)
         rc = run_ll_reduce(&c, number, bytes);
+    else if (BRAID_ENGINE_REDUCE)
+        rc = run_engine_reduce(&c, number);
     else
         rc = run_exchange_reduce(&c, number, bytes);
     braid_ops_leave(ops);

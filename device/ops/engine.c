@@ -43,6 +43,8 @@ struct words {
 _Static_assert(sizeof(struct words) == 4 * BRAID_ENGINE_WORDS, "engine words");
 _Static_assert(sizeof(struct words) <= 128, "ones");
 _Static_assert(!BRAID_ENGINE_SWAP_BY_STAGING || BRAID_ENGINE_TELL_BY_COPY, "pieces tell by copies");
+_Static_assert(!BRAID_ENGINE_REDUCE || (BRAID_ENGINE_TELL_BY_COPY && BRAID_ENGINE_MEET_BY_KERNEL),
+               "no watchdog word at the end");
 
 struct braid_engine {
     struct braid_ops *ops;
@@ -511,6 +513,53 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
         BRAID_WARN("copy engines: the operation cannot be put into the stream: %s",
                    braid_cuda_name(result));
     return braid_cuda_errno(result);
+}
+
+/* Part `k` of the block for `peer`, [first, first + bytes), and its flag. */
+static int scatter_part(struct braid_engine *e, uint64_t in, uint64_t block, uint32_t peer,
+                        uint32_t k, uint64_t first, uint64_t bytes, void *stream)
+{
+    const struct braid_ops_layout *l = &e->ops->layout;
+    uint64_t base = (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)peer);
+    uint32_t slot = (l->rank + l->ranks - peer - 1) % l->ranks;
+    int result = e->ops->cuda->copy(base + l->staging + slot * l->staging_slot + first,
+                                    in + block * peer + first, bytes, stream);
+
+    if (result != BRAID_CU_SUCCESS)
+        return result;
+    return e->ops->cuda->copy(base + l->flags + 4ull * (l->rank * BRAID_OPS_CHUNKS + k), one_of(e),
+                              sizeof(uint32_t), stream);
+}
+
+int braid_engine_scatter(struct braid_ops *ops, uint64_t in, uint64_t block, void *stream,
+                         void **side)
+{
+    struct braid_engine *e = ops->engine;
+    uint64_t unit = block / 32 & ~65535ull, first = 0;
+    int rc = e->prepared ? 0 : prepare(e);
+    int result;
+
+    if (rc != 0 || block > ops->layout.staging_slot)
+        return rc != 0 ? rc : -EMSGSIZE;
+    *side = e->side[0];
+    result = meet(e, offsetof(struct words, ready), true, stream);
+    if (result == BRAID_CU_SUCCESS)
+        result = fork_side(e, 0, stream);
+    for (uint32_t k = 0; first < block && result == BRAID_CU_SUCCESS; k++) {
+        uint64_t end = unit == 0 || k == BRAID_ENGINE_REDUCE_PARTS - 1
+                           ? block
+                           : unit * BRAID_ENGINE_REDUCE_END(k);
+
+        for (uint32_t hop = 1; hop < ops->layout.ranks && result == BRAID_CU_SUCCESS; hop++)
+            result = scatter_part(e, in, block, next_rank(e, hop), k, first, end - first, stream);
+        first = end;
+    }
+    return braid_cuda_errno(result);
+}
+
+int braid_engine_scattered(struct braid_ops *ops, void *stream)
+{
+    return braid_cuda_errno(join_side(ops->engine, 0, stream));
 }
 
 void braid_engine_destroy(struct braid_engine *e)

@@ -69,6 +69,12 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p);
 int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, void *stream);
 void braid_engine_destroy(struct braid_engine *engine);
 
+/* An attempt (BRAID_ENGINE_REDUCE): pushes the blocks of `in` into the peers' staging in parts, behind `stream`; *side is where the kernel
+ * that sums them goes, before braid_engine_scattered lets `stream` go on after both. */
+int braid_engine_scatter(struct braid_ops *ops, uint64_t in, uint64_t block, void *stream,
+                         void **side);
+int braid_engine_scattered(struct braid_ops *ops, void *stream);
+
 /* Words of the copy engines' flags in the operations window. */
 #define BRAID_ENGINE_PIECES (2u + BRAID_ENGINE_SWAP_BY_STAGING)
 #define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece */

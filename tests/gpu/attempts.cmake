@@ -46,6 +46,7 @@ braid_attempt(quiet_deep2 ${deep2} BRAID_OPS_STAGED_CHUNK=32768u BRAID_OPS_QUIET
 braid_attempt(ring24 "BRAID_OPS_RING=(24u<<20)")
 braid_attempt(pull BRAID_OPS_PULL=1)
 braid_attempt(pull6 BRAID_OPS_PULL=1 BRAID_REDUCE_UNROLL=6)
+braid_attempt(engine_reduce BRAID_ENGINE_REDUCE=1 BRAID_ENGINE_TELL_BY_COPY=1 BRAID_ENGINE_MEET_BY_KERNEL=1)
 # Copy engines.
 braid_attempt(ce_unwatched BRAID_ENGINE_UNWATCHED=1)
 braid_attempt(ce_tell BRAID_ENGINE_TELL_BY_COPY=1 BRAID_ENGINE_OWN_LAST=1)

@@ -63,7 +63,7 @@ class Attempts(bc.Bench):
         self.record(case, self.measure(calls, repeats), {f"/try_{n}": n for n in ours}, ("nccl",), "copy_engine")
 
     def all_reduce(self, size, sms):
-        names = [n for n in self.libraries if not n.startswith("ce_")]
+        names = [n for n in self.libraries if not n.startswith(("ce_", "engine"))]
         x = torch.randn(size // 2, device="cuda").bfloat16()
         want = x.clone()
         dist.all_reduce(want)
@@ -119,7 +119,7 @@ class Attempts(bc.Bench):
     def run(self):
         """False if a case could not be measured."""
         fine = True
-        kernels = [n for n in self.libraries if not n.startswith(("ce_", "pull"))]
+        kernels = [n for n in self.libraries if not n.startswith(("ce_", "engine", "pull"))]
         engines = ["default"] + [n for n in self.libraries if n.startswith("ce_")]
         for work in (lambda: self.all_reduce(64 * MI, 16), lambda: self.all_reduce(64 * MI, 12), lambda: self.all_reduce(64 * MI, 8),
                      lambda: self.all_reduce(16 * MI, 16),

@@ -104,7 +104,7 @@ export program
 few=CUDA_DEVICE_MAX_CONNECTIONS=$([ "$gpus" -gt 1 ] && echo 32 || echo 8)
 for name in $stages; do
   case $name in
-    function) stage function 100 env "$few" tests/gpu/with_mps $program "${cases[@]}" ;;
+    function) stage function 130 env "$few" tests/gpu/with_mps $program "${cases[@]}" ;;
     shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 60 env CUDA_DEVICE_MAX_CONNECTIONS=8 tests/gpu/with_mps $program "${cases[@]:-${shared[@]}}" ;;
     latency) stage latency 40 tests/gpu/with_mps $program --latency --rows "$OUT/device.jsonl" ;;
     attempts) stage attempts 40 tests/gpu/with_mps $program --latency --rows "$OUT/attempts.jsonl" latency/barrier_attempts ;;

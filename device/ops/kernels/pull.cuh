@@ -91,4 +91,60 @@ BRAID_FN void pull_reduce(const struct braid_devcomm *c, const struct braid_devw
     }
 }
 
+/*
+ * An attempt (BRAID_ENGINE_REDUCE): copy engines put the peers' blocks into staging part by part (parity 0, flags of kind 0 that are 1);
+ * this sums each part when it has come from everybody. `slots` is 1/32 of the block in 64 KiB, 0: one part.
+ */
+template <int NUMBER, int RANKS>
+BRAID_FN void engine_reduce(const struct braid_devcomm *c, const struct braid_devwin *w,
+                            const struct braid_devwin *result, const struct braid_exchange_args *a)
+{
+    const struct braid_ops_layout *l = &a->layout;
+    struct op op = op_begin(c, l);
+    uint32_t count = 0, peer = braid_ptx_thread(), last = braid_ptx_blocks() - 1;
+    uint64_t first = 0;
+
+    (void)result;
+    op.parity = 0;
+    braid_ptx_sync_cta();
+    if (braid_ptx_thread() == 0)
+        count = op_count_thread(c, l);
+    BRAID_NO_UNROLL
+    for (uint32_t k = 0; first < a->bytes; k++) {
+        uint64_t end = a->slots == 0 || k == BRAID_ENGINE_REDUCE_PARTS - 1
+                           ? a->bytes
+                           : ((uint64_t)a->slots << 16) * BRAID_ENGINE_REDUCE_END(k);
+        auto source = [&](int i) -> uint64_t {
+            return first + ((uint32_t)i == l->rank ? a->in + a->stride * l->rank
+                                                   : op_staging(w, l, &op, (uint32_t)i, l->rank));
+        };
+        auto sink = [&](uint64_t at, uint64_t part, const struct braid_vec16 &v) {
+            if (a->aligned && part == 16)
+                braid_ptx_store16((void *)(a->out + first + at), v);
+            else
+                braid_store_part(a->out + first + at, part, v);
+        };
+
+        if (peer < l->ranks && peer != l->rank)
+            op_wait_thread(c, op_flag(w, l, &op, 0, peer, l->rank, k), 1, BRAID_WAIT_CHUNK, peer,
+                           k);
+        braid_ptx_sync_cta();
+        braid_reduce_group<NUMBER, RANKS>(source, (int)l->ranks, end - first, a->scale,
+                                          (int)a->aligned, sink,
+                                          braid_ptx_block() * braid_ptx_threads() + peer,
+                                          braid_ptx_blocks() * braid_ptx_threads());
+        first = end;
+    }
+    braid_ptx_sync_cta();
+    if (braid_ptx_thread() != 0)
+        return;
+    /* All CTAs have seen all flags: they are taken back before this rank says that it has begun the next operation. */
+    if (last == 0 ||
+        braid_ptx_count_gpu_u32(op_flag(w, l, &op, 0, l->rank, l->rank, 0), last) == last)
+        for (uint32_t r = 0; r < l->ranks; r++)
+            for (uint32_t k = 0; r != l->rank && k < BRAID_ENGINE_REDUCE_PARTS; k++)
+                braid_ptx_store_relaxed_sys_u32(op_flag(w, l, &op, 0, r, l->rank, k), 0);
+    op_end_thread(c, l, &op, count);
+}
+
 #endif
