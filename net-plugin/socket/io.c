@@ -18,17 +18,21 @@
 #include "common/param.h"
 #include "common/thread.h"
 #include "common/util.h"
+#include "net-plugin/socket/uring.h"
 
 #define MAX_THREADS  16
 #define SPIN_NS      (50 * BRAID_NS_PER_US)
 #define BUDGET_BYTES (1024 * 1024)
 #define TABLE        1024
+#define RING_ID      UINT64_MAX /* in epoll, of the thread's own ring */
 
 struct braid_io_thread {
     pthread_t thread;
     int node; /* on whose processors it runs; -1: anywhere */
     int epoll, event;
+    struct braid_uring *ring; /* NULL without */
     atomic_bool stopping;
+    bool times; /* a trial compares CPU time */
     pthread_mutex_t run;
     struct braid_socket_lane *table[TABLE]; /* lanes by id modulo TABLE, chained by io_next */
     struct braid_socket_lane *active;       /* being worked on, chained by io_active_next */
@@ -59,6 +63,7 @@ static void activate(struct braid_io_thread *thread, struct braid_socket_lane *l
     if (lane->io_active)
         return;
     lane->io_active = true;
+    lane->io_batched = false;
     lane->io_moved_ns = braid_now_ns();
     lane->io_active_next = thread->active;
     thread->active = lane;
@@ -96,32 +101,83 @@ static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane,
         braid_io_arm(lane);
 }
 
-static void work_on_lanes(struct braid_io_thread *thread)
+/* The lane at *at has been worked on; unlocks it. Where the next one is found. */
+static struct braid_socket_lane **settle(struct braid_io_thread *thread,
+                                         struct braid_socket_lane **at, int moved)
+{
+    struct braid_socket_lane *lane = *at;
+    bool busy = moved >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP &&
+                (braid_socket_lane_is_busy(lane) || lane->base.index > 0);
+    bool blocked = lane->blocked;
+
+    braid_lane_unlock(&lane->base);
+    if (moved > 0) {
+        lane->io_moved_ns = braid_now_ns();
+    } else if (moved < 0 || braid_now_ns() - lane->io_moved_ns > SPIN_NS) {
+        deactivate(at);
+        rest(thread, lane, busy, blocked);
+        return at;
+    }
+    return &lane->io_active_next;
+}
+
+static bool uses_ring(const struct braid_io_thread *thread, struct braid_socket_lane *lane)
+{
+    return thread->ring != NULL && braid_probe_choice(lane->probe).uring;
+}
+
+/* Works on each lane, those of the ring all at once in the end. The trial that must know what that costs. */
+static struct braid_probe *move_lanes(struct braid_io_thread *thread)
 {
     struct braid_socket_lane **at = &thread->active, *lane;
+    struct braid_probe *timed = NULL;
+    bool batch = false;
 
     while ((lane = *at) != NULL) {
-        bool busy, blocked;
-        int moved;
-
+        lane->io_batched = false;
         if (!braid_lane_trylock(&lane->base)) {
             at = &lane->io_active_next;
             continue;
         }
-        moved = braid_socket_move(lane, BUDGET_BYTES);
-        busy = moved >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP &&
-               (braid_socket_lane_is_busy(lane) || lane->base.index > 0);
-        blocked = lane->blocked;
-        braid_lane_unlock(&lane->base);
-        if (moved > 0) {
-            lane->io_moved_ns = braid_now_ns();
-        } else if (moved < 0 || braid_now_ns() - lane->io_moved_ns > SPIN_NS) {
-            deactivate(at);
-            rest(thread, lane, busy, blocked);
+        if (braid_socket_lane_is_timed(lane))
+            timed = lane->probe;
+        if (uses_ring(thread, lane) && braid_uring_add(thread->ring, lane)) {
+            lane->io_batched = batch = true;
+            at = &lane->io_active_next;
             continue;
         }
-        at = &lane->io_active_next;
+        at = settle(thread, at, braid_socket_move(lane, BUDGET_BYTES));
     }
+    if (!batch)
+        return timed;
+    braid_uring_flush(thread->ring);
+    for (at = &thread->active; (lane = *at) != NULL;)
+        at = lane->io_batched ? settle(thread, at, lane->io_moved) : &lane->io_active_next;
+    return timed;
+}
+
+static void work_on_lanes(struct braid_io_thread *thread)
+{
+    uint64_t from = thread->times ? braid_socket_cpu_ns() : 0;
+    struct braid_probe *timed = move_lanes(thread);
+
+    if (from != 0 && timed != NULL)
+        atomic_fetch_add(&timed->cpu_ns, braid_socket_cpu_ns() - from);
+    thread->times = timed != NULL; /* from the next time on */
+}
+
+/* A notification for a lane that may rest, or be gone. */
+static void on_told(void *owner, uint64_t id, unsigned slot, bool copied)
+{
+    struct braid_io_thread *thread = owner;
+    struct braid_socket_lane *lane = find_lane(thread, id);
+
+    if (lane == NULL)
+        return;
+    braid_zerocopy_told(lane, slot, copied);
+    lane->io_moved_ns = braid_now_ns(); /* it is worked on once more before it rests */
+    if (!lane->io_active && !atomic_exchange(&lane->io_armed, true))
+        activate(thread, lane);
 }
 
 static void *io_main(void *arg)
@@ -144,6 +200,8 @@ static void *io_main(void *arg)
             if (events[i].data.u64 == 0) {
                 if (read(thread->event, &count, sizeof(count)) < 0)
                     continue;
+            } else if (events[i].data.u64 == RING_ID) {
+                braid_uring_reap(thread->ring);
             } else if ((lane = find_lane(thread, events[i].data.u64)) != NULL) {
                 activate(thread, lane);
             }
@@ -156,6 +214,15 @@ static void *io_main(void *arg)
 
 /* -- the pool --------------------------------------------------------------------------------------------------------------------- */
 
+static int watch_ring(struct braid_io_thread *thread)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = RING_ID};
+
+    return thread->ring == NULL
+               ? 0
+               : epoll_ctl(thread->epoll, EPOLL_CTL_ADD, braid_uring_fd(thread->ring), &event);
+}
+
 static struct braid_io_thread *thread_new(unsigned number, int node)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0};
@@ -166,10 +233,13 @@ static struct braid_io_thread *thread_new(unsigned number, int node)
         return NULL;
     snprintf(name, sizeof(name), "braid-io-%u", number);
     pthread_mutex_init(&thread->run, NULL);
+    if (braid_socket_plan.rings)
+        thread->ring = braid_uring_new(on_told, thread);
     thread->epoll = epoll_create1(EPOLL_CLOEXEC);
     thread->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (thread->epoll >= 0 && thread->event >= 0 &&
         epoll_ctl(thread->epoll, EPOLL_CTL_ADD, thread->event, &event) == 0 &&
+        watch_ring(thread) == 0 &&
         braid_thread_start(&thread->thread, name, io_main, thread) == 0) {
         thread->node = braid_thread_bind(thread->thread, node) == 0 ? node : -1;
         BRAID_INFO(BRAID_LOG_NET, "sockets: I/O thread %u started%s", number,
@@ -184,6 +254,7 @@ static struct braid_io_thread *thread_new(unsigned number, int node)
         close(thread->epoll);
     if (thread->event >= 0)
         close(thread->event);
+    braid_uring_free(thread->ring);
     free(thread);
     return NULL;
 }
@@ -303,6 +374,7 @@ void braid_io_stop(void)
                 leave_thread(lane);
         close(thread->epoll);
         close(thread->event);
+        braid_uring_free(thread->ring);
         free(thread);
     }
     atomic_store(&pool.count, 0);

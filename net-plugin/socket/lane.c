@@ -207,45 +207,68 @@ static int payload(struct braid_socket_lane *lane, size_t most, struct iovec *io
     return err;
 }
 
-/* One sendmsg. Bytes sent, 0 when the socket takes nothing now, or a negative errno. */
-static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
+/* What the next send is; call->wanted: there is one. 0 or a negative errno, and the lane is down. */
+static int prepare_send(struct braid_socket_lane *lane, size_t most, struct braid_socket_call *call)
 {
-    struct iovec iov[2];
-    struct msghdr msg = {.msg_iov = iov};
-    bool zerocopy = lane->put_active && lane->put_zerocopy, header = lane->tx_sent != lane->tx_have;
-    int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (zerocopy && header ? MSG_MORE : 0);
-    ssize_t sent;
+    bool header = lane->tx_sent != lane->tx_have;
     int err;
 
+    *call = (struct braid_socket_call){.flags = MSG_NOSIGNAL | MSG_DONTWAIT};
+    call->msg.msg_iov = call->iov;
+    call->zerocopy = lane->put_active && lane->put_zerocopy && !header && !lane->zerocopy.no_pages;
     if (header)
-        iov[msg.msg_iovlen++] =
+        call->iov[call->msg.msg_iovlen++] =
             (struct iovec){lane->tx + lane->tx_sent, lane->tx_have - lane->tx_sent};
-    if (lane->put_active && !(zerocopy && header)) { /* tx is used again at once: it is copied */
-        err = payload(lane, most, &iov[msg.msg_iovlen]);
+    if (lane->put_active && lane->put_zerocopy && header) {
+        call->flags |= MSG_MORE; /* tx is used again at once, so it is copied, and goes alone */
+    } else if (lane->put_active) {
+        err = payload(lane, most, &call->iov[call->msg.msg_iovlen]);
         if (err != 0)
             return lane_failed(lane, err, "copy from the GPU");
-        msg.msg_iovlen += iov[msg.msg_iovlen].iov_len > 0;
+        call->msg.msg_iovlen += call->iov[call->msg.msg_iovlen].iov_len > 0;
     }
     lane->blocked = false;
-    if (msg.msg_iovlen == 0)
-        return 0; /* the GPU is not ready */
-    do {
-        sent = !lane->put_active     ? send(lane->fd, iov[0].iov_base, iov[0].iov_len, flags)
-               : zerocopy && !header ? braid_zerocopy_send(lane, &msg, flags)
-                                     : sendmsg(lane->fd, &msg, flags);
-    } while (sent < 0 && errno == EINTR);
-    lane->blocked = sent < 0 && errno == EAGAIN;
-    if (lane->blocked)
+    call->wanted = call->msg.msg_iovlen > 0; /* else the GPU is not ready */
+    return 0;
+}
+
+/* What came of it: `sent` bytes or a negative errno. Bytes sent, 0 when the socket takes nothing now, or a negative errno. */
+static ssize_t finish_send(struct braid_socket_lane *lane, const struct braid_socket_call *call,
+                           ssize_t sent)
+{
+    lane->blocked = sent == -EAGAIN;
+    lane->zerocopy.no_pages = call->zerocopy && (sent == -ENOBUFS || sent == -ENOMEM);
+    if (lane->blocked || lane->zerocopy.no_pages)
         return 0;
-    if (sent < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+    if (sent == -EPIPE || sent == -ECONNRESET) {
         lane->peer_gone =
             true; /* what it sent before may still lie in the socket: the reading side ends the lane */
         return 0;
     }
     if (sent < 0)
-        return lane_failed(lane, -errno, "send");
+        return lane_failed(lane, (int)sent, "send");
     advance_tx(lane, (size_t)sent);
     return sent;
+}
+
+/* One send. As finish_send. */
+static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
+{
+    struct braid_socket_call call;
+    ssize_t sent;
+    int err = prepare_send(lane, most, &call);
+
+    if (err != 0 || !call.wanted)
+        return err;
+    do {
+        sent = call.zerocopy ? sendmsg(lane->fd, &call.msg, call.flags | MSG_ZEROCOPY)
+               : lane->put_active
+                   ? sendmsg(lane->fd, &call.msg, call.flags)
+                   : send(lane->fd, call.iov[0].iov_base, call.iov[0].iov_len, call.flags);
+    } while (sent < 0 && errno == EINTR);
+    if (call.zerocopy && sent > 0)
+        braid_zerocopy_called(lane, false);
+    return finish_send(lane, &call, sent < 0 ? -errno : sent);
 }
 
 static bool make_room(struct braid_socket_lane *lane, size_t bytes)
@@ -461,14 +484,12 @@ int braid_socket_parse(struct braid_socket_lane *lane)
     return 0;
 }
 
-/* One read. Bytes read, 0 when there is nothing, or a negative errno. *drained: the socket gave less than was asked for. */
-static ssize_t receive_some(struct braid_socket_lane *lane, size_t most, bool *drained)
+/* What the next read is; call->wanted: there is room for one. */
+static void prepare_receive(struct braid_socket_lane *lane, size_t most,
+                            struct braid_socket_call *call)
 {
     size_t ahead = sizeof(lane->rx) - lane->rx_have, into_place = 0;
     void *place = (uint8_t *)lane->landing.dst + lane->landed;
-    struct iovec iov[2];
-    ssize_t got;
-    int err = 0;
 
     if (lane->bulk)
         ahead = MIN(ahead, BULK_AHEAD_BYTES);
@@ -476,36 +497,65 @@ static ssize_t receive_some(struct braid_socket_lane *lane, size_t most, bool *d
         if (lane->rx_have == 0)
             into_place = MIN(
                 braid_stage_room(lane->stage, lane->landing.bytes - lane->landed, &place), most);
-        if (into_place == 0)
-            return 0; /* all pieces are on their way to the GPU */
-    } else if (lane->landing_active && lane->landing.polled)
+    } else if (lane->landing_active && lane->landing.polled) {
         ahead = sizeof(lane->rx) - lane->rx_have;
-    else if (lane->landing_active)
+    } else if (lane->landing_active) {
         into_place = MIN(lane->landing.bytes - lane->landed, most);
+    }
     if (lane->landed + into_place < lane->landing.bytes && into_place > 0)
         ahead = 0;
-    iov[0] = (struct iovec){place, into_place};
-    iov[1] = (struct iovec){lane->rx + lane->rx_have, ahead};
-    do {
-        struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
-        got = into_place > 0 ? recvmsg(lane->fd, &msg, MSG_DONTWAIT)
-                             : recv(lane->fd, iov[1].iov_base, ahead, MSG_DONTWAIT);
-    } while (got < 0 && errno == EINTR);
-    *drained = got < (ssize_t)(into_place + ahead);
-    if (got < 0 && errno == EAGAIN)
+    *call = (struct braid_socket_call){.flags = MSG_DONTWAIT, .place_bytes = into_place};
+    call->iov[0] = (struct iovec){place, into_place};
+    call->iov[1] = (struct iovec){lane->rx + lane->rx_have, ahead};
+    call->msg.msg_iov = call->iov;
+    call->msg.msg_iovlen = 2;
+    /* else all pieces are on their way to the GPU */
+    call->wanted = !lane->landing_active || !lane->landing_staged || into_place > 0;
+}
+
+/* What came of it: `got` bytes or a negative errno. Bytes read, 0 when there is nothing, or a negative errno. */
+static ssize_t finish_receive(struct braid_socket_lane *lane, const struct braid_socket_call *call,
+                              ssize_t got)
+{
+    size_t landed;
+    int err = 0;
+
+    if (got == -EAGAIN)
         return 0;
     if (got <= 0 && !lane->put_active && lane->stage != NULL && braid_stage_is_busy(lane->stage))
         return 0; /* what has come is still on its way to the GPU, and counts */
-    if (got < 0)
-        return lane_failed(lane, -errno, "recv");
-    if (got == 0)
-        return lane_failed(lane, -ECONNRESET, "recv");
-    lane->landed += MIN((size_t)got, into_place);
-    lane->rx_have += (size_t)got - MIN((size_t)got, into_place);
-    if (into_place > 0 && lane->landing_staged)
-        err = braid_stage_filled(lane->stage, &lane->landing, lane->landed,
-                                 MIN((size_t)got, into_place));
-    return err == 0 ? got : lane_failed(lane, err, "copy to the GPU");
+    if (got <= 0)
+        return lane_failed(lane, got < 0 ? (int)got : -ECONNRESET, "recv");
+    landed = MIN((size_t)got, call->place_bytes);
+    lane->landed += landed;
+    lane->rx_have += (size_t)got - landed;
+    if (call->place_bytes > 0 && lane->landing_staged)
+        err = braid_stage_filled(lane->stage, &lane->landing, lane->landed, landed);
+    if (err != 0)
+        return lane_failed(lane, err, "copy to the GPU");
+    if (lane->landing_active && lane->landed == lane->landing.bytes)
+        err = landing_done(lane);
+    if (err == 0 && lane->rx_have > 0)
+        err = braid_socket_parse(lane);
+    return err == 0 ? got : lane_failed(lane, err, "a record that breaks the protocol");
+}
+
+/* One read. As finish_receive. *drained: the socket gave less than was asked for. */
+static ssize_t receive_some(struct braid_socket_lane *lane, size_t most, bool *drained)
+{
+    struct braid_socket_call call;
+    ssize_t got;
+
+    prepare_receive(lane, most, &call);
+    if (!call.wanted)
+        return 0;
+    do {
+        got = call.place_bytes > 0
+                  ? recvmsg(lane->fd, &call.msg, call.flags)
+                  : recv(lane->fd, call.iov[1].iov_base, call.iov[1].iov_len, call.flags);
+    } while (got < 0 && errno == EINTR);
+    *drained = got < (ssize_t)(call.place_bytes + call.iov[1].iov_len);
+    return finish_receive(lane, &call, got < 0 ? -errno : got);
 }
 
 static ssize_t progress_rx(struct braid_socket_lane *lane, size_t budget)
@@ -513,7 +563,6 @@ static ssize_t progress_rx(struct braid_socket_lane *lane, size_t budget)
     size_t moved = 0;
     bool drained = false;
     ssize_t got;
-    int err = 0;
 
     while (!drained && moved < budget) {
         got = receive_some(lane, MIN(CALL_BYTES, budget - moved), &drained);
@@ -522,12 +571,6 @@ static ssize_t progress_rx(struct braid_socket_lane *lane, size_t budget)
         if (got == 0)
             break;
         moved += (size_t)got;
-        if (lane->landing_active && lane->landed == lane->landing.bytes)
-            err = landing_done(lane);
-        if (err == 0 && lane->rx_have > 0)
-            err = braid_socket_parse(lane);
-        if (err != 0)
-            return lane_failed(lane, err, "a record that breaks the protocol");
     }
     return (ssize_t)moved;
 }
@@ -553,11 +596,20 @@ static int progress_stage(struct braid_socket_lane *lane)
     return err == 0 ? 1 : lane_failed(lane, err, "a record that breaks the protocol");
 }
 
-static int move(struct braid_socket_lane *lane, size_t budget)
+/* The GPU's copies end without an event. */
+static bool waits_for_gpu(const struct braid_socket_lane *lane)
+{
+    return lane->put_active && lane->put_staged && !lane->blocked;
+}
+
+int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
 {
     ssize_t sent, got;
-    int staged, told = braid_zerocopy_reap(lane);
+    int staged, told;
 
+    if (!is_usable(lane))
+        return 0;
+    told = braid_zerocopy_reap(lane);
     staged = progress_stage(lane);
     if (staged < 0)
         return staged;
@@ -567,33 +619,57 @@ static int move(struct braid_socket_lane *lane, size_t budget)
     got = progress_rx(lane, budget);
     if (got < 0)
         return (int)got;
-    if (lane->put_active && lane->put_staged && !lane->blocked)
-        staged = 1; /* the GPU's copies end without an event */
-    return sent > 0 || got > 0 || staged > 0 || told > 0;
+    return sent > 0 || got > 0 || staged > 0 || told > 0 || waits_for_gpu(lane);
 }
 
-static uint64_t thread_cpu_ns(void)
+int braid_socket_prepare(struct braid_socket_lane *lane, struct braid_socket_call *tx,
+                         struct braid_socket_call *rx)
+{
+    int staged, told, err;
+
+    tx->wanted = rx->wanted = false;
+    if (!is_usable(lane))
+        return 0;
+    told = braid_zerocopy_reap(lane);
+    staged = progress_stage(lane);
+    if (staged < 0)
+        return staged;
+    if (!lane->peer_gone &&
+        (lane->put_active || fetch_put(lane) || lane->tx_sent != lane->tx_have)) {
+        err = prepare_send(lane, CALL_BYTES, tx);
+        if (err != 0)
+            return err;
+    }
+    prepare_receive(lane, CALL_BYTES, rx);
+    return staged > 0 || told > 0;
+}
+
+int braid_socket_finish(struct braid_socket_lane *lane, const struct braid_socket_call *tx,
+                        ssize_t sent, const struct braid_socket_call *rx, ssize_t got)
+{
+    if (tx->wanted)
+        sent = finish_send(lane, tx, sent);
+    if (tx->wanted && sent < 0)
+        return (int)sent;
+    if (rx->wanted)
+        got = finish_receive(lane, rx, got);
+    if (rx->wanted && got < 0)
+        return (int)got;
+    return (tx->wanted && sent > 0) || (rx->wanted && got > 0) || waits_for_gpu(lane);
+}
+
+bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane)
+{
+    return lane->probe != NULL && braid_probe_compares_cpu(lane->probe) &&
+           (lane->probed || braid_zerocopy_is_busy(&lane->zerocopy));
+}
+
+uint64_t braid_socket_cpu_ns(void)
 {
     struct timespec ts;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
     return (uint64_t)ts.tv_sec * BRAID_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
-{
-    bool timed = lane->probe != NULL && braid_probe_compares_cpu(lane->probe) &&
-                 (lane->probed || braid_zerocopy_is_busy(&lane->zerocopy));
-    uint64_t from = timed ? thread_cpu_ns() : 0;
-    int moved;
-
-    if (!is_usable(lane))
-        return 0;
-    moved = move(lane, budget);
-    if (timed)
-        atomic_fetch_add_explicit(&lane->probe->cpu_ns, thread_cpu_ns() - from,
-                                  memory_order_relaxed);
-    return moved;
 }
 
 /* Whether what is under way on this lane is an I/O thread's work. */
@@ -615,6 +691,7 @@ static bool is_for_threads(const struct braid_socket_lane *lane)
 int braid_socket_progress(struct braid_lane *base, size_t budget)
 {
     struct braid_socket_lane *lane = lane_of(base);
+    uint64_t from = 0;
     int moved;
 
     if (is_for_threads(lane)) {
@@ -624,7 +701,11 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
             braid_io_arm(lane);
         return 0;
     }
+    if (braid_socket_lane_is_timed(lane))
+        from = braid_socket_cpu_ns();
     moved = braid_socket_move(lane, budget);
+    if (from != 0)
+        atomic_fetch_add(&lane->probe->cpu_ns, braid_socket_cpu_ns() - from);
     if (moved > 0 && is_for_threads(lane))
         braid_io_arm(lane);
     return moved;

@@ -11,6 +11,8 @@
 #ifndef BRAID_SOCKET_LANE_H
 #define BRAID_SOCKET_LANE_H
 
+#include <sys/socket.h>
+
 #include "net-plugin/core/transport.h"
 #include "net-plugin/socket/probe.h"
 #include "net-plugin/socket/stage.h"
@@ -61,6 +63,8 @@ struct braid_socket_lane {
     atomic_bool io_watched; /* its thread sleeps, and the socket will wake it: no need to arm */
     atomic_bool io_in_epoll;
     bool io_active;
+    bool io_batched; /* in the ring's next call */
+    int io_moved;    /* what came of it */
     uint64_t io_moved_ns;
     struct braid_socket_lane *io_next, *io_active_next;
 
@@ -82,6 +86,8 @@ struct braid_socket_plan {
     unsigned guess;
     unsigned streams; /* the most that trials may come to */
     int zerocopy;     /* BRAID_ZEROCOPY_* */
+    bool uring;       /* without trials, as set */
+    bool rings;       /* I/O threads have one each: io_uring is used or tried */
 };
 extern struct braid_socket_plan braid_socket_plan;
 /* Lanes that exist in this process. */
@@ -101,6 +107,27 @@ int braid_socket_progress(struct braid_lane *lane, size_t budget);
 /* What progress() does for NCCL's threads, without leaving bulk to others: for I/O threads. */
 int braid_socket_move(struct braid_socket_lane *lane, size_t budget);
 int braid_socket_fence(struct braid_lane *lane);
+
+/* A send or a receive, for whoever makes the system calls of several lanes at once (uring.h). */
+struct braid_socket_call {
+    struct msghdr msg;
+    struct iovec iov[2];
+    int flags;
+    bool wanted;
+    bool zerocopy;      /* send: iov[0] alone, and the kernel may keep it */
+    size_t place_bytes; /* receive: of them, straight into the landing */
+};
+/* The calls that are next on this lane. As braid_socket_move for what moved without one. */
+int braid_socket_prepare(struct braid_socket_lane *lane, struct braid_socket_call *tx,
+                         struct braid_socket_call *rx);
+/* What came of those that were wanted: bytes or a negative errno. As braid_socket_move. */
+int braid_socket_finish(struct braid_socket_lane *lane, const struct braid_socket_call *tx,
+                        ssize_t sent, const struct braid_socket_call *rx, ssize_t got);
+
+/* Whether a trial compares CPU time, and a chunk of this lane is part of it: then probe->cpu_ns grows by what moving takes. Lane lock held. */
+bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane);
+/* CPU time of this thread. */
+uint64_t braid_socket_cpu_ns(void);
 
 /* Whether chunks wait that this lane would take. A hint, any thread. */
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane);

@@ -21,6 +21,7 @@
 #include "net-plugin/socket/lane.h"
 #include "net-plugin/socket/probe.h"
 #include "net-plugin/socket/rails.h"
+#include "net-plugin/socket/uring.h"
 
 #define UNSENT_BYTES    (256 * 1024)
 #define MAX_DESCRIPTORS 65536
@@ -108,9 +109,36 @@ void braid_socket_make_plan(char *text, size_t text_bytes)
              cpus, braid_socket_plan.lanes_max);
 }
 
+void braid_socket_make_engine(char *text, size_t text_bytes)
+{
+    const char *engine = braid_param_str(BRAID_P_SOCKET_ENGINE);
+    bool known =
+        strcmp(engine, "auto") == 0 || strcmp(engine, "epoll") == 0 || strcmp(engine, "uring") == 0;
+    char why[160];
+
+    if (!known)
+        BRAID_WARN("BRAID_SOCKET_ENGINE=%s is none of auto, epoll, uring; auto is used", engine);
+    braid_socket_plan.uring = strcmp(engine, "uring") == 0;
+    braid_socket_plan.rings = false;
+    if (strcmp(engine, "epoll") == 0) {
+        snprintf(text, text_bytes, "I/O threads do without io_uring (BRAID_SOCKET_ENGINE)");
+        return;
+    }
+    braid_socket_plan.rings = braid_uring_open(why, sizeof(why));
+    if (braid_socket_plan.rings)
+        snprintf(text, text_bytes, "I/O threads use io_uring%s",
+                 braid_socket_plan.uring ? " (BRAID_SOCKET_ENGINE)"
+                                         : " where measurement says that it saves CPU time");
+    else
+        snprintf(text, text_bytes, "I/O threads do without io_uring: %s", why);
+    if (braid_socket_plan.uring && !braid_socket_plan.rings)
+        BRAID_WARN("BRAID_SOCKET_ENGINE=uring, but there is no io_uring: %s", why);
+}
+
 static void start_probe(struct socket_device *device)
 {
     bool tried = braid_socket_plan.streams != braid_socket_plan.guess;
+    bool rings = braid_socket_plan.rings;
     struct braid_probe_plan plan = {
         .device = device->name,
         .guess = {.streams = (uint8_t)braid_socket_plan.guess},
@@ -118,10 +146,12 @@ static void start_probe(struct socket_device *device)
             (uint8_t)(tried ? MIN(braid_socket_plan.guess, 1u) : braid_socket_plan.guess),
         .streams_max = (uint8_t)braid_socket_plan.streams,
         .try_zerocopy = braid_socket_plan.zerocopy == BRAID_ZEROCOPY_TRY,
+        .try_uring = rings && !braid_socket_plan.uring,
     };
     char why[100];
 
     plan.guess.zerocopy = braid_socket_plan.zerocopy > 0;
+    plan.guess.uring = rings && braid_socket_plan.uring;
     braid_probe_init(&device->probe, &plan);
     if (braid_socket_plan.zerocopy != BRAID_ZEROCOPY_NEVER &&
         !braid_zerocopy_is_known(why, sizeof(why)))
@@ -142,11 +172,13 @@ static void add_rail(struct socket_device *device, const struct braid_netif *net
 static int socket_init(void)
 {
     bool joined = braid_param_bool(BRAID_P_SOCKET_RAILS);
-    char why[160], plan[200];
+    char why[160], plan[240];
     int count;
     const struct braid_netif *netifs = braid_netifs(&count);
 
     braid_socket_make_plan(plan, sizeof(plan));
+    BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "sockets: %s", plan);
+    braid_socket_make_engine(plan, sizeof(plan));
     BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "sockets: %s", plan);
     braid_io_open();
     memset(devices, 0, sizeof(devices));
@@ -287,6 +319,18 @@ static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
     return err;
 }
 
+/* What the kernel may still read (an abort) it drops now, while the lane's thread is there to hear of it. */
+static void let_go(struct braid_socket_lane *lane)
+{
+    while (!braid_lane_trylock(&lane->base))
+        sched_yield();
+    if (braid_zerocopy_is_busy(&lane->zerocopy)) {
+        atomic_store(&lane->base.state, BRAID_LANE_FENCED);
+        braid_zerocopy_abort(lane);
+    }
+    braid_lane_unlock(&lane->base);
+}
+
 static void socket_detach(struct braid_conn *conn)
 {
     struct socket_conn *sc = braid_conn_tp(conn);
@@ -298,8 +342,10 @@ static void socket_detach(struct braid_conn *conn)
      * An I/O thread that moves one lane may look at another, and arm it. So first no lane can be armed any more, then all leave
      * their threads, which waits for whoever moves one, then those leave that were being armed meanwhile; only then they are freed.
      */
-    for (lane = sc->lanes; lane != NULL; lane = lane->next)
+    for (lane = sc->lanes; lane != NULL; lane = lane->next) {
         atomic_store(&lane->io_gone, true);
+        let_go(lane);
+    }
     for (int pass = 0; pass < 2; pass++)
         for (lane = sc->lanes; lane != NULL; lane = lane->next)
             braid_io_remove(lane);

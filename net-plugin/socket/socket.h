@@ -8,5 +8,7 @@ extern const struct braid_transport braid_socket_transport;
 
 /* Divides the work by settings and processors, and says how in one line. At init. */
 void braid_socket_make_plan(char *text, size_t text_bytes);
+/* Finds out whether io_uring may be used, and says it. After the plan. */
+void braid_socket_make_engine(char *text, size_t text_bytes);
 
 #endif

@@ -15,9 +15,6 @@
 #ifndef SO_ZEROCOPY
 #define SO_ZEROCOPY 60
 #endif
-#ifndef MSG_ZEROCOPY
-#define MSG_ZEROCOPY 0x4000000
-#endif
 #ifndef SO_EE_ORIGIN_ZEROCOPY
 #define SO_EE_ORIGIN_ZEROCOPY      5
 #define SO_EE_CODE_ZEROCOPY_COPIED 1
@@ -51,6 +48,7 @@ bool braid_zerocopy_begin(struct braid_socket_lane *lane, const struct braid_put
 {
     struct braid_zerocopy *zc = &lane->zerocopy;
     bool always = braid_socket_plan.zerocopy == BRAID_ZEROCOPY_ALWAYS;
+    struct braid_zerocopy_put *added;
 
     if (put->bytes < BRAID_ZEROCOPY_BYTES || zc->count == BRAID_ZEROCOPY_PUTS || zc->refused ||
         (!always && !braid_probe_choice(lane->probe).zerocopy))
@@ -61,22 +59,39 @@ bool braid_zerocopy_begin(struct braid_socket_lane *lane, const struct braid_put
         return false;
     }
     zc->enabled = true;
-    *put_at(zc, zc->count++) = (struct braid_zerocopy_put){.put = *put, .from = zc->next_id};
+    added = put_at(zc, zc->count++);
+    added->put = *put;
+    added->from = zc->next_id;
+    added->calls = added->ring_calls = 0;
+    added->sent = false;
+    atomic_store(&added->told, 0);
     return true;
 }
 
-ssize_t braid_zerocopy_send(struct braid_socket_lane *lane, const struct msghdr *msg, int flags)
+void braid_zerocopy_called(struct braid_socket_lane *lane, bool by_ring)
 {
     struct braid_zerocopy *zc = &lane->zerocopy;
-    ssize_t sent = sendmsg(lane->fd, msg, flags | MSG_ZEROCOPY);
+    struct braid_zerocopy_put *put = put_at(zc, zc->count - 1);
 
-    if (sent < 0 && errno == ENOBUFS) /* no more pages may be pinned now */
-        return sendmsg(lane->fd, msg, flags);
-    if (sent > 0) {
-        put_at(zc, zc->count - 1)->count++;
-        zc->next_id++;
+    if (by_ring) {
+        put->ring_calls++;
+        return;
     }
-    return sent;
+    put->calls++;
+    zc->next_id++;
+    zc->waiting++;
+}
+
+unsigned braid_zerocopy_slot(const struct braid_socket_lane *lane)
+{
+    return (lane->zerocopy.first + lane->zerocopy.count - 1) % BRAID_ZEROCOPY_PUTS;
+}
+
+void braid_zerocopy_told(struct braid_socket_lane *lane, unsigned slot, bool copied)
+{
+    if (copied)
+        atomic_store(&lane->zerocopy.copied, true);
+    atomic_fetch_add(&lane->zerocopy.puts[slot % BRAID_ZEROCOPY_PUTS].told, 1);
 }
 
 /* Reports the chunks at the ring's old end of which the kernel has told all. */
@@ -87,7 +102,7 @@ static int report(struct braid_socket_lane *lane, int status)
 
     while (zc->count > 0) {
         struct braid_zerocopy_put *put = put_at(zc, 0);
-        if (status == 0 && (!put->sent || put->told != put->count))
+        if (status == 0 && (!put->sent || atomic_load(&put->told) != put->calls + put->ring_calls))
             break;
         zc->first = (zc->first + 1) % BRAID_ZEROCOPY_PUTS;
         zc->count--;
@@ -108,13 +123,17 @@ static void take_range(struct braid_zerocopy *zc, uint32_t low, uint32_t high)
 {
     for (unsigned i = 0; i < zc->count; i++) {
         struct braid_zerocopy_put *put = put_at(zc, i);
-        for (uint32_t id = put->from; id != put->from + put->count; id++)
-            put->told += id - low <= high - low;
+        for (uint32_t id = put->from; id != put->from + put->calls; id++) {
+            if (id - low > high - low)
+                continue;
+            atomic_fetch_add(&put->told, 1);
+            zc->waiting--;
+        }
     }
 }
 
 /* One message of the error queue; false when there is none. */
-static bool take_message(struct braid_socket_lane *lane, bool *copied)
+static bool take_message(struct braid_socket_lane *lane)
 {
     char control[256] __attribute__((aligned(8)));
     struct msghdr msg = {.msg_control = control, .msg_controllen = sizeof(control)};
@@ -129,7 +148,8 @@ static bool take_message(struct braid_socket_lane *lane, bool *copied)
         memcpy(&error, CMSG_DATA(c), sizeof(error));
         if (error.ee_errno != 0 || error.ee_origin != SO_EE_ORIGIN_ZEROCOPY)
             continue;
-        *copied |= (error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED) != 0;
+        if (error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED)
+            atomic_store(&lane->zerocopy.copied, true);
         take_range(&lane->zerocopy, error.ee_info, error.ee_data);
     }
     return true;
@@ -137,14 +157,15 @@ static bool take_message(struct braid_socket_lane *lane, bool *copied)
 
 int braid_zerocopy_reap(struct braid_socket_lane *lane)
 {
-    bool copied = false;
+    struct braid_zerocopy *zc = &lane->zerocopy;
 
-    if (lane->zerocopy.count == 0)
+    if (zc->count == 0)
         return 0;
-    while (take_message(lane, &copied))
+    while (zc->waiting > 0 && take_message(lane))
         ;
-    if (copied && braid_socket_plan.zerocopy != BRAID_ZEROCOPY_ALWAYS) {
-        lane->zerocopy.refused = true;
+    if (!zc->refused && atomic_load(&zc->copied) &&
+        braid_socket_plan.zerocopy != BRAID_ZEROCOPY_ALWAYS) {
+        zc->refused = true;
         braid_probe_refuse(lane->probe, BRAID_PROBE_ZEROCOPY,
                            "the kernel copies all the same on the way of this interface");
     }

@@ -15,15 +15,18 @@
 
 struct braid_zerocopy_put {
     struct braid_put put;
-    uint32_t from, count; /* ids of its calls */
-    uint32_t told;        /* of them */
+    uint32_t from, calls; /* ids of its calls with MSG_ZEROCOPY */
+    uint32_t ring_calls;  /* with IORING_OP_SEND_ZC */
+    atomic_uint told;     /* of both */
     bool sent;            /* no more calls for it follow */
 };
 
 struct braid_zerocopy {
-    bool enabled; /* on this socket */
-    bool refused; /* by it */
-    uint32_t next_id;
+    bool enabled;  /* on this socket */
+    bool refused;  /* by it */
+    bool no_pages; /* the last call found no memory that may be pinned: the next one copies */
+    uint32_t next_id, waiting; /* MSG_ZEROCOPY calls that the error queue owes */
+    atomic_bool copied;        /* the kernel has copied all the same */
     unsigned first, count;
     struct braid_zerocopy_put puts[BRAID_ZEROCOPY_PUTS];
 };
@@ -35,8 +38,12 @@ bool braid_zerocopy_is_known(char *why, size_t why_bytes);
 
 /* A chunk begins. True if it goes without copying: the calls below follow for it, until _sent(). */
 bool braid_zerocopy_begin(struct braid_socket_lane *lane, const struct braid_put *put);
-/* As sendmsg, of bytes of the chunk alone. */
-ssize_t braid_zerocopy_send(struct braid_socket_lane *lane, const struct msghdr *msg, int flags);
+/* A call with MSG_ZEROCOPY, or with IORING_OP_SEND_ZC, has taken bytes of the chunk. */
+void braid_zerocopy_called(struct braid_socket_lane *lane, bool by_ring);
+/* The place of the chunk in the ring, for notifications of IORING_OP_SEND_ZC. */
+unsigned braid_zerocopy_slot(const struct braid_socket_lane *lane);
+/* Such a notification. Any thread; the lane's next reap reports. */
+void braid_zerocopy_told(struct braid_socket_lane *lane, unsigned slot, bool copied);
 /* All of the chunk is with the kernel. */
 void braid_zerocopy_sent(struct braid_socket_lane *lane);
 /* Whether the kernel still has chunks. */

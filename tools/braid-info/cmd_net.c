@@ -66,7 +66,7 @@ static int run(int argc, char **argv)
     struct braid_netif_verdict *verdicts = calloc(BRAID_NETIF_SEEN, sizeof(*verdicts));
     struct braid_netif *out = calloc(BRAID_NETIF_MAX, sizeof(*out));
     int rc = INFO_FAILED, count;
-    char plan[200];
+    char plan[240];
 
     if (found != NULL && verdicts != NULL && out != NULL) {
         count = braid_netif_scan(found, BRAID_NETIF_FOUND);
@@ -80,6 +80,8 @@ static int run(int argc, char **argv)
     free(found);
     braid_socket_make_plan(plan, sizeof(plan));
     printf("Sockets: %s\n", plan);
+    braid_socket_make_engine(plan, sizeof(plan));
+    printf("  %s\n", plan);
     printf("  What is measured is one INFO line of the job for each decision (NCCL_DEBUG=INFO).\n");
     braid_info_net_rdma();
     return rc;
