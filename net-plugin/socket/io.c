@@ -111,7 +111,7 @@ static struct braid_socket_lane **settle(struct braid_io_thread *thread,
     bool blocked = lane->blocked;
 
     braid_lane_unlock(&lane->base);
-    if (moved > 0) {
+    if (moved > 0 || lane->io_told) {
         lane->io_moved_ns = braid_now_ns();
     } else if (moved < 0 || braid_now_ns() - lane->io_moved_ns > SPIN_NS) {
         deactivate(at);
@@ -139,6 +139,7 @@ static struct braid_probe *move_lanes(struct braid_io_thread *thread)
             at = &lane->io_active_next;
             continue;
         }
+        lane->io_told = false;
         if (braid_socket_lane_is_timed(lane))
             timed = lane->probe;
         if (uses_ring(thread, lane) && braid_uring_add(thread->ring, lane)) {
@@ -175,7 +176,7 @@ static void on_told(void *owner, uint64_t id, unsigned slot, bool copied)
     if (lane == NULL)
         return;
     braid_zerocopy_told(lane, slot, copied);
-    lane->io_moved_ns = braid_now_ns(); /* it is worked on once more before it rests */
+    lane->io_told = true; /* it is worked on once more before it rests */
     if (!lane->io_active && !atomic_exchange(&lane->io_armed, true))
         activate(thread, lane);
 }

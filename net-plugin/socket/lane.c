@@ -102,9 +102,11 @@ void braid_socket_lane_free(struct braid_socket_lane *lane)
     free(lane);
 }
 
+/* The peer may wait for a message that was promised here (a small one is done when it lies in tx): the end of the stream tells it at once. */
 static int lane_failed(struct braid_socket_lane *lane, int error, const char *what)
 {
     braid_lane_failed(&lane->base, error, what);
+    shutdown(lane->fd, SHUT_RDWR);
     return error;
 }
 
@@ -524,6 +526,8 @@ static ssize_t finish_receive(struct braid_socket_lane *lane, const struct braid
         return 0;
     if (got <= 0 && !lane->put_active && lane->stage != NULL && braid_stage_is_busy(lane->stage))
         return 0; /* what has come is still on its way to the GPU, and counts */
+    if (got <= 0 && !lane->put_active && braid_zerocopy_is_busy(&lane->zerocopy))
+        return 0; /* the kernel lets go of what the peer took before it left, or drops it now, and tells */
     if (got <= 0)
         return lane_failed(lane, got < 0 ? (int)got : -ECONNRESET, "recv");
     landed = MIN((size_t)got, call->place_bytes);

@@ -65,6 +65,7 @@ struct braid_socket_lane {
     bool io_active;
     bool io_batched; /* in the ring's next call */
     int io_moved;    /* what came of it */
+    bool io_told;    /* a notification has come since it was last worked on */
     uint64_t io_moved_ns;
     struct braid_socket_lane *io_next, *io_active_next;
 
