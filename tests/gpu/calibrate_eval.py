@@ -104,6 +104,9 @@ def interval(found):
 def main():
     meta, a, _, _ = load(OUT / f"{NAME}-a.sweep.csv")
     _, b, nccl, braid = load(OUT / f"{NAME}-b.sweep.csv")
+    whole = min(len(comms) for comms in b.values())
+    if whole < min(5, int(os.environ.get("COMMS", 5))) or b.keys() != a.keys():
+        sys.exit(f"{NAME}: only {whole} communicators measured every cell of both halves: no rows. The same command goes on; MINUTES gives it more time")
     commit = os.environ.get("COMMIT") or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "unknown"
     base = {"bench": "tuner_regret", "metric": "regret_ratio", "machine": meta["machine"], "versions": {"nccl": meta["nccl"]}, "commit": commit,
             "date": datetime.date.today().isoformat(), "limit": 1, "note": "choose on half of the communicators, judge on the others"}

@@ -27,7 +27,11 @@ one() {
   echo "== $name: calibrate"
   "$build/bin/braid-tune" calibrate "${common[@]}" --sweep "$OUT/$name-a.sweep.csv" --out "$OUT/$name.profile" --name "$name" || return 1
   echo "== $name: judge"
-  "$build/bin/braid-tune" calibrate "${common[@]}" --sweep "$OUT/$name-b.sweep.csv" --judge "$OUT/$name.profile" || return 1
+  # What was judged by another profile, that of a run with less time, is not gone on with.
+  local again=()
+  cmp -s "$OUT/$name.profile" "$OUT/$name.judged" || again=(--again)
+  cp "$OUT/$name.profile" "$OUT/$name.judged"
+  "$build/bin/braid-tune" calibrate "${common[@]}" "${again[@]}" --sweep "$OUT/$name-b.sweep.csv" --judge "$OUT/$name.profile" || return 1
   python3 tests/gpu/calibrate_eval.py "$build" "$name" "$OUT" "$OUT/tuner_regret-$(date +%F)-$number.jsonl" || return 1
   # A picture needs matplotlib, which GPU machines often lack; `braid-tune plot` draws the same from the sweep later.
   python3 -c 'import matplotlib' 2>/dev/null || return 0
