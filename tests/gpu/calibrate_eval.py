@@ -104,7 +104,7 @@ def interval(found):
 def main():
     meta, a, _, _ = load(OUT / f"{NAME}-a.sweep.csv")
     _, b, nccl, braid = load(OUT / f"{NAME}-b.sweep.csv")
-    whole = min(len(comms) for comms in b.values())
+    whole = min(len(comms) for half in (a, b) for comms in half.values())
     if whole < min(5, int(os.environ.get("COMMS", 5))) or b.keys() != a.keys():
         sys.exit(f"{NAME}: only {whole} communicators measured every cell of both halves: no rows. The same command goes on; MINUTES gives it more time")
     commit = os.environ.get("COMMIT") or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "unknown"

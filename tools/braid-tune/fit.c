@@ -16,7 +16,8 @@
 #include "common/util.h"
 #include "tools/braid-tune/simplex.h"
 
-#define DIMS SIMPLEX_DIMS
+#define DIMS      SIMPLEX_DIMS
+#define RATIO_MAX 10.0 /* the largest noise and guard that a profile takes */
 
 /* One configuration at one size, over the communicators that measured it. */
 struct point {
@@ -147,7 +148,7 @@ static double loss(const void *arg, const double *x)
     const struct problem *problem = arg;
     double sum = 0;
 
-    if (x[0] > 12 || x[2] > 8 || x[2] < -8 || x[3] > 4.5 || x[3] < -6 ||
+    if (x[0] > 16 || x[2] > 8 || x[2] < -8 || x[3] > 4.5 || x[3] < -6 ||
         x[1] > 0.6 * problem->scale_us || x[1] < -0.05 * problem->scale_us)
         return 1e6;
     set_numbers(problem, x);
@@ -179,6 +180,12 @@ static double one_share(const struct problem *problem, const struct point *point
                : (double)(most - point->channels) / ((double)point->channels * (most - 1));
 }
 
+/* Within what a profile's row takes. */
+static double bounded_exp(double x)
+{
+    return fmin(fmax(exp(x), 0.05), 20);
+}
+
 /*
  * Both at once, each drawn towards 1 and towards the other as by a quarter of a measurement: one measurement takes 0.8 of what
  * remains, ten nearly all.
@@ -189,8 +196,8 @@ static void solve(const struct remainder *r, double *all_p, double *one_p)
     double a = r->all_all + 2 * quarter, b = r->one_all - quarter, c = r->one_one + 2 * quarter;
     double determinant = a * c - b * b;
 
-    *all_p = exp((c * r->all_rest - b * r->one_rest) / determinant);
-    *one_p = exp((a * r->one_rest - b * r->all_rest) / determinant);
+    *all_p = bounded_exp((c * r->all_rest - b * r->one_rest) / determinant);
+    *one_p = bounded_exp((a * r->one_rest - b * r->all_rest) / determinant);
 }
 
 static void correct(const struct problem *problem)
@@ -476,8 +483,8 @@ int fit_profile(const struct sweep *sweep, const struct fit_options *options,
     if (rc)
         goto out;
     if (!isnan(result->noise))
-        profile->noise_ratio = result->noise;
-    profile->guard_ratio = options->guard * guard_of(result, profile->noise_ratio);
+        profile->noise_ratio = fmin(result->noise, RATIO_MAX);
+    profile->guard_ratio = fmin(options->guard * guard_of(result, profile->noise_ratio), RATIO_MAX);
 out:
     free(problem.points);
     free(problem.mine);

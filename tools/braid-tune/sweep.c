@@ -10,6 +10,9 @@
 
 #include "common/units.h"
 #include "common/util.h"
+#include "tuner-plugin/cost/profile.h"
+
+#define US_MAX 8e6 /* what a profile can say of a start */
 
 int sweep_add(struct sweep *sweep, const struct sweep_row *row)
 {
@@ -35,6 +38,7 @@ void sweep_free(struct sweep *sweep)
 static void read_meta(struct sweep *sweep, const char *line)
 {
     char key[32] = "", value[200] = "";
+    int64_t number;
     const struct {
         const char *key;
         char *text;
@@ -58,7 +62,8 @@ static void read_meta(struct sweep *sweep, const char *line)
         if (strcmp(fields[i].key, key))
             continue;
         if (fields[i].number)
-            *fields[i].number = atoi(value);
+            *fields[i].number =
+                braid_parse_int(value, &number) || number != (int)number ? 0 : (int)number;
         else
             snprintf(fields[i].text, fields[i].bytes, "%s", value);
     }
@@ -85,15 +90,15 @@ static const char *read_row(char *line, struct sweep_row *row)
         return "a collective";
     if ((row->algo < 0 || row->proto < 0) && strcmp(field[2], "default"))
         return "an algorithm and a protocol, or default";
-    if (braid_parse_bytes(field[1], &bytes) || bytes < 1)
-        return "bytes";
+    if (braid_parse_bytes(field[1], &bytes) || bytes < 1 || bytes >= 1ll << (BRAID_SIZES - 1))
+        return "bytes up to 64T";
     row->bytes = (uint64_t)bytes;
     if (braid_parse_int(field[4], &number) || number < 0 || number > 64)
         return "0..64 channels";
     row->channels = (int)number;
     row->us = strtod(field[5], &end);
-    if (end == field[5] || *end || !(row->us > 0 && row->us < 1e9))
-        return "microseconds";
+    if (end == field[5] || *end || !(row->us > 0 && row->us < US_MAX))
+        return "microseconds below 8e6";
     if (braid_parse_int(field[6], &number) || number < 0 || number > 1000000)
         return "a communicator number";
     row->comm = (int)number;
@@ -124,21 +129,27 @@ void sweep_write_row(FILE *out, const struct sweep_row *row)
             row->comm, whats[row->what]);
 }
 
-int sweep_read(const char *path, struct sweep *sweep, char *why, size_t why_bytes)
+/* Whether the head says what the rest relies on; NULL when it does, else what was expected. */
+static const char *check_head(const struct sweep *sweep)
 {
+    if (sweep->ranks < 2)
+        return "'# ranks N' from 2 on";
+    if (sweep->nodes < 1 || sweep->nodes > sweep->ranks)
+        return "'# nodes N' from 1 to the ranks";
+    if (sweep->channels < 1 || sweep->channels > BRAID_CHANNELS)
+        return "'# channels N' from 1 to 64";
+    return NULL;
+}
+
+int sweep_parse(FILE *file, const char *name, struct sweep *sweep, char *why, size_t why_bytes)
+{
+    const char *expected = NULL;
     char line[512];
-    FILE *file = fopen(path, "re");
     int number = 0, rc = 0;
 
     memset(sweep, 0, sizeof(*sweep));
-    if (!file) {
-        rc = -errno;
-        snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
-        return rc;
-    }
     while (!rc && fgets(line, sizeof(line), file)) {
         struct sweep_row row;
-        const char *expected;
 
         number++;
         if (!strchr(line, '\n') && feof(file))
@@ -151,14 +162,29 @@ int sweep_read(const char *path, struct sweep *sweep, char *why, size_t why_byte
         expected = read_row(line, &row);
         rc = expected ? -EINVAL : sweep_add(sweep, &row);
         if (expected)
-            snprintf(why, why_bytes, "%s:%d: expected %s", path, number, expected);
+            snprintf(why, why_bytes, "%s:%d: expected %s", name, number, expected);
     }
-    fclose(file);
-    if (!rc && (sweep->ranks < 2 || sweep->nodes < 1 || sweep->channels < 1)) {
+    if (!rc && (expected = check_head(sweep))) {
         rc = -EINVAL;
-        snprintf(why, why_bytes, "%s: needs '# ranks', '# nodes' and '# channels'", path);
+        snprintf(why, why_bytes, "%s: expected %s in its head", name, expected);
     }
     if (rc)
         sweep_free(sweep);
+    return rc;
+}
+
+int sweep_read(const char *path, struct sweep *sweep, char *why, size_t why_bytes)
+{
+    FILE *file = fopen(path, "re");
+    int rc;
+
+    memset(sweep, 0, sizeof(*sweep));
+    if (!file) {
+        rc = -errno;
+        snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
+        return rc;
+    }
+    rc = sweep_parse(file, path, sweep, why, why_bytes);
+    fclose(file);
     return rc;
 }

@@ -39,6 +39,8 @@ struct sweep {
  * out, and whoever appends cuts the file to whole_bytes first.
  */
 int sweep_read(const char *path, struct sweep *sweep, char *why, size_t why_bytes);
+/* The same from an open file; `name` is what errors call it. */
+int sweep_parse(FILE *file, const char *name, struct sweep *sweep, char *why, size_t why_bytes);
 /* Writes the head of a file that sweep_read takes, and one row. */
 void sweep_write_head(FILE *out, const struct sweep *sweep, const char *note);
 void sweep_write_row(FILE *out, const struct sweep_row *row);
