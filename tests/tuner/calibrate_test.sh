@@ -81,7 +81,7 @@ FAKEGPU_GPUS=1 tune calibrate --ranks 2 --fake-nodes --comms 2 --bytes 1M --swee
 
 # Under a launcher: two processes find each other, by the variables of torchrun, mpirun or srun; that one shows each its own GPU only.
 launch() { # NAME "VARIABLES OF RANK 0" "VARIABLES OF RANK 1"
-  local port=$((20000 + RANDOM % 20000)) common=(calibrate --comms 1 --bytes 1M)
+  local port=$((20000 + RANDOM % 12000)) common=(calibrate --comms 1 --bytes 1M)
   # shellcheck disable=SC2086
   env MASTER_ADDR=127.0.0.1 MASTER_PORT=$port $3 "$build/bin/braid-tune" "${common[@]}" --sweep "$1-1.csv" >log1 2>&1 &
   # shellcheck disable=SC2086
