@@ -299,6 +299,31 @@ static void check_contents(const struct flow *f, uint64_t step, int sub)
                      (unsigned long long)step, c->peer, i, size);
 }
 
+/*
+ * What lies in GPU memory is flushed before a kernel may read it, the whole group at once; a NULL request means that it is done already. An
+ * entry of zero bytes is part of the group, as in NCCL.
+ */
+static void flush_receive(struct flow *f, uint64_t step, int n, int *sizes)
+{
+    struct fake_conn *c = f->conn;
+    struct item *items = f->items[step % (uint64_t)f->traffic->depth];
+    void *data[FAKE_MAX_GROUP], *mh[FAKE_MAX_GROUP], *request = NULL;
+    uint64_t since = fake_now_ns();
+    int done = 0;
+
+    for (int sub = 0; sub < n; sub++) {
+        data[sub] = items[sub].buffer.net;
+        mh[sub] = items[sub].buffer.mh;
+        sizes[sub] = (int)size_at(f, step, sub);
+    }
+    fake_must(c->r, fake_net_iflush(&c->r->net, c->comm, n, data, sizes, mh, &request), "iflush");
+    while (request != NULL && !done) {
+        fake_must(c->r, fake_net_test(&c->r->net, request, &done, NULL), "test of a flush");
+        if (!done && fake_late(c->r, since))
+            die_slow(f, "the flush of receive", step, 0);
+    }
+}
+
 static bool test_receive(struct flow *f)
 {
     struct fake_conn *c = f->conn;
@@ -322,9 +347,11 @@ static bool test_receive(struct flow *f)
         if (sized && sizes[sub] != (int)size_at(f, step, sub))
             fake_die(c->r, "receive %llu from rank %d, entry %d of %d: %zu bytes sent, %d reported",
                      (unsigned long long)step, c->peer, sub, n, size_at(f, step, sub), sizes[sub]);
-        if (!t->poll)
-            check_contents(f, step, sub);
     }
+    if (o->cuda != NULL)
+        flush_receive(f, step, n, sizes);
+    for (int sub = 0; sub < n && !t->poll; sub++)
+        check_contents(f, step, sub);
     f->done[0]++;
     return true;
 }

@@ -5,7 +5,7 @@
  * contents follow from its number, so both sides know them without talking.
  * What is checked for every message: contents, reported size, bytes next to the buffer, bytes of
  * the buffer behind a shorter message, and (sends) that the plugin no longer reads a buffer whose
- * request is done, by overwriting it.
+ * request is done, by overwriting it. A receive into GPU memory is flushed before its contents are looked at.
  */
 #ifndef FAKE_FLOW_H
 #define FAKE_FLOW_H
