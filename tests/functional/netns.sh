@@ -7,6 +7,7 @@
 #   rails         two cables of 400 Mbit/s, one device over both: each carries its part
 #   blackhole     a second cable; the first, which both sides name first, swallows everything: they meet over the second
 #   rails_cut     as rails, unequal, and one cable is cut in the middle of a transfer: both sides report within their own bound
+#   bound         a second cable, which alone is to be used although the routes name the first; on a listening port of our choice
 #   flows         every TCP stream gets 400 Mbit/s and no more: measurement must come to several streams
 #   link          the cable gets 400 Mbit/s: measurement must stay with few
 #   unplugged     the cable is cut in the middle of a transfer: both sides report within their own bound
@@ -99,7 +100,26 @@ link() {
   shape bn0 400mbit
   decisions 4 && grep -q 'by measurement:' "$log" && ! grep -Eq ': [4-8] streams for bulk, by measurement:' "$log"
 }
+# Each side's address on the second cable can be reached over either; the first side's routes prefer the first cable.
+bound() {
+  second_cable
+  for end in "$a:1" "$b:2"; do
+    ns=${end%:*} number=${end#*:}
+    ip -n "$ns" addr add "10.78.1.$number/32" dev bn1
+    ip -n "$ns" route add "10.78.1.$((3 - number))/32" dev bn0 metric $((2 * number))
+    ip -n "$ns" route add "10.78.1.$((3 - number))/32" dev bn1 metric 3
+    ip -n "$ns" addr del "10.78.0.$number/24" dev bn1
+  done
+  BRAID_SOCKET_IFNAME==bn1 BRAID_PORT_RANGE=45000-45000 traffic ring --ranks 2 --log info >"$log" 2>&1
+  rc=$?
+  first=$(ip netns exec "$a" cat /sys/class/net/bn0/statistics/tx_bytes)
+  second=$(ip netns exec "$a" cat /sys/class/net/bn1/statistics/tx_bytes)
+  grep "right\|FAIL\|no way" "$log" | sort -u | head -4
+  echo "bytes sent: $first over bn0, $second over bn1"
+  [ $rc = 0 ] && grep -q "connected device.*10.78.1.2:45000" "$log" && [ "$second" -gt $((first * 10)) ]
+}
 case $case in
+  bound) bound ;;
   flows) flows ;;
   link) link ;;
   rails) rails ;;
