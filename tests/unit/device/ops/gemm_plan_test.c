@@ -38,6 +38,7 @@ struct sim {
     struct braid_gemm_desc desc;
     struct braid_gemm_settings set;
     int ranks;
+    int late;    /* a rank that hardly gets on, or -1 */
     bool serial; /* all lanes of a rank in program order */
     int64_t x_rows, y_rows, part, bulk_part;
     double w[K_COLS][N_COLS];
@@ -209,13 +210,16 @@ static bool is_earliest(const struct sim *s, int rank, uint32_t lane)
 
 static void run_all(struct sim *s)
 {
-    int stuck = 0;
+    int stuck = 0, late = s->late;
 
     while (!finished(s)) {
         int rank = rand_r(&s->seed) % s->ranks;
         uint32_t lane = (uint32_t)rand_r(&s->seed) % BRAID_GEMM_MAX_LANES;
         bool moved = false;
 
+        if (rank == late &&
+            rand_r(&s->seed) % 32 != 0) /* the others get as far ahead as they can */
+            continue;
         for (uint32_t j = 0; !moved && j < BRAID_GEMM_MAX_LANES; j++) {
             uint32_t l = (lane + j) % BRAID_GEMM_MAX_LANES;
 
@@ -332,6 +336,7 @@ static void simulate(int op, int method, int ranks, int splits, int lanes, uint3
     s->ranks = ranks;
     s->seed = seed;
     s->serial = seed % 4 == 3;
+    s->late = (int)(seed % 5) - 1; /* sometimes none */
     s->part = 1 + (int64_t)(seed % 9);
     s->bulk_part = 2 + (int64_t)(seed % 5);
     s->set = (struct braid_gemm_settings){.method = method,
