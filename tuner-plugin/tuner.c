@@ -3,7 +3,7 @@
  * octave) and channel count; a call only looks up, compares and rewrites NCCL's table, well under a microsecond.
  *
  * The guard: NCCL's own choice (the minimum of the incoming table) stays unless the model predicts a gain above guard_ratio, which
- * a profile derives from its measured noise. It is compared by the model's own numbers for both, never by NCCL's.
+ * a fitted profile derives from how far its predictions are off. It is compared by the model's own numbers for both, never by NCCL's.
  * Owns struct braid_tuner, constant after creation: any thread. Called by: abi/, tuner_setup.c, tools/braid-tune.
  */
 #include "tuner-plugin/tuner.h"

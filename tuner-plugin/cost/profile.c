@@ -1,7 +1,7 @@
 /*
  * The profile parser: text lines to struct braid_profile, with file and line in every error, and the walker that does the reverse.
  * Owns nothing; the caller owns the profile. Foreign bytes come in here: every word is bounded and every number range-checked.
- * Threading: no shared state, any thread. Called by: profile_find.c, tools/braid-tune, tests/fuzz.
+ * Threading: no shared state, any thread. Called by: profile_set.c, tools/braid-tune, tests/fuzz.
  */
 #include "tuner-plugin/cost/profile.h"
 
