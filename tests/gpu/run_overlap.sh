@@ -38,7 +38,8 @@ profile=$OUT/overlap.profile
 
 two_gpus() {
   [ "$gpus" -ge 2 ] && return 0
-  echo "skipped: $1 needs two GPUs, found $gpus"
+  reason="skipped: $1 needs two GPUs, found $gpus"
+  echo "$reason"
   return 1
 }
 
@@ -50,15 +51,15 @@ part() { # NAME BOUND LINES COMMAND...
   rc=$?
   tail -n "$lines" "$OUT/overlap-$name.log" | cut -c 1-240
   case $rc in
-    0) rc=passed ;;
-    77) rc=$(tail -n 1 "$OUT/overlap-$name.log") ;;
-    124 | 137) rc="FAILED: not finished after $bound s" failed=1 ;;
-    *) rc="FAILED with exit code $rc" failed=1 ;;
+    0) rc=passed ran=1 ;;
+    77) rc=$(tail -n 1 "$OUT/overlap-$name.log") reason=$rc ;;
+    124 | 137) rc="FAILED: not finished after $bound s" failed=1 ran=1 ;;
+    *) rc="FAILED with exit code $rc" failed=1 ran=1 ;;
   esac
   summary+="overlap $name: $rc ($((SECONDS - begin)) s)"$'\n'
 }
 
-failed=0 summary=""
+failed=0 ran=0 reason="" summary=""
 [ $# -gt 0 ] || set -- check table tune torch
 for name in "$@"; do
   case $name in
@@ -74,4 +75,5 @@ for name in "$@"; do
   esac
 done
 printf '%s' "$summary"
+[ $ran = 1 ] || { echo "$reason"; exit 77; }
 exit $failed

@@ -64,6 +64,8 @@ braid_program(overlap_sizes SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-over
 braid_test(unit/tools/braid-overlap/python LABELS unit
   COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/python_test.py $<TARGET_FILE:overlap_sizes>)
 if(BRAID_HAVE_CUDA)
+  braid_test(unit/tools/braid-overlap/options LABELS unit
+    COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/options_test.py ${PROJECT_BINARY_DIR}/bin/braid-overlap)
   braid_test(unit/tools/braid-overlap/emulated TIMEOUT 240 LABELS unit
     COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/braid-overlap/emulated_test.py $<TARGET_FILE:braid> $<TARGET_FILE_DIR:fake_cuda>)
 endif()

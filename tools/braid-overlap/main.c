@@ -40,14 +40,23 @@ static const char usage[] =
     "Exit code: 0, 1 failed, 2 usage, 77 no GPU.\n";
 
 static const struct option long_options[] = {
-    {"version", no_argument, NULL, 'V'},       {"model", required_argument, NULL, 'm'},
-    {"tokens", required_argument, NULL, 't'},  {"ranks", required_argument, NULL, 'r'},
-    {"dtype", required_argument, NULL, 'd'},   {"tune", no_argument, NULL, 'T'},
-    {"profile", required_argument, NULL, 'p'}, {"rounds", required_argument, NULL, 'n'},
-    {"repeats", required_argument, NULL, 'N'}, {"json", required_argument, NULL, 'j'},
-    {"commit", required_argument, NULL, 'C'},  {"check", no_argument, NULL, 'c'},
-    {"timeout", required_argument, NULL, 'w'}, {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    {"version", no_argument, NULL, 'V'},
+    {"model", required_argument, NULL, 'm'},
+    {"tokens", required_argument, NULL, 't'},
+    {"ranks", required_argument, NULL, 'r'},
+    {"dtype", required_argument, NULL, 'd'},
+    {"tune", no_argument, NULL, 'T'},
+    {"profile", required_argument, NULL, 'p'},
+    {"rounds", required_argument, NULL, 'n'},
+    {"repeats", required_argument, NULL, 'N'},
+    {"json", required_argument, NULL, 'j'},
+    {"commit", required_argument, NULL, 'C'},
+    {"check", no_argument, NULL, 'c'},
+    {"timeout", required_argument, NULL, 'w'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"resume", no_argument, NULL, 'R'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 struct request {
