@@ -66,7 +66,7 @@ for what in ${*:-$([ "$gpus" -ge 2 ] && echo nvlink) sockets}; do
     skipped=$((skipped + 1))
     continue
   fi
-  tests/gpu/with_mps "$0" --inside "$what"
+  tests/gpu/with_mps tests/gpu/run_calibrate.sh --inside "$what"
   rc=$?
   [ $rc = 77 ] && skipped=$((skipped + 1))
   [ $rc = 0 ] || [ $rc = 77 ] || failed=1
