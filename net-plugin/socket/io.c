@@ -21,7 +21,8 @@
 #include "net-plugin/socket/uring.h"
 
 #define MAX_THREADS  16
-#define SPIN_NS      (50 * BRAID_NS_PER_US)
+#define SPIN_NS      (50 * BRAID_NS_PER_US) /* at most, where it pays */
+#define SPIN_MIN_NS  (5 * BRAID_NS_PER_US)
 #define BUDGET_BYTES (1024 * 1024)
 #define TABLE        1024
 #define RING_ID      UINT64_MAX /* in epoll, of the thread's own ring */
@@ -58,13 +59,28 @@ static struct braid_socket_lane *find_lane(struct braid_io_thread *thread, uint6
     return lane;
 }
 
+/*
+ * How long the thread looks on after the last byte before it sleeps: twice as long as before if it slept and the next came so soon that
+ * looking on would have found it, half as long if it came later.
+ */
+static void adapt_spin(struct braid_socket_lane *lane, uint64_t slept_ns)
+{
+    if (slept_ns <= SPIN_NS)
+        lane->io_spin_ns = MIN(MAX(2 * lane->io_spin_ns, SPIN_MIN_NS), SPIN_NS);
+    else
+        lane->io_spin_ns /= 2;
+}
+
 static void activate(struct braid_io_thread *thread, struct braid_socket_lane *lane)
 {
+    uint64_t now = braid_now_ns();
+
     if (lane->io_active)
         return;
+    adapt_spin(lane, now - lane->io_moved_ns);
     lane->io_active = true;
     lane->io_batched = false;
-    lane->io_moved_ns = braid_now_ns();
+    lane->io_moved_ns = now;
     lane->io_active_next = thread->active;
     thread->active = lane;
 }
@@ -108,12 +124,15 @@ static struct braid_socket_lane **settle(struct braid_io_thread *thread,
     struct braid_socket_lane *lane = *at;
     bool busy = moved >= 0 && atomic_load(&lane->base.state) == BRAID_LANE_UP &&
                 (braid_socket_lane_is_busy(lane) || lane->base.index > 0);
-    bool blocked = lane->blocked;
+    bool blocked = lane->blocked, moves = moved > 0 || lane->io_told;
+    bool done = moved < 0;
 
-    braid_lane_unlock(&lane->base);
-    if (moved > 0 || lane->io_told) {
+    if (moves)
         lane->io_moved_ns = braid_now_ns();
-    } else if (moved < 0 || braid_now_ns() - lane->io_moved_ns > SPIN_NS) {
+    else if (blocked || braid_now_ns() - lane->io_moved_ns > lane->io_spin_ns)
+        done = done || braid_socket_lane_set_wake(lane);
+    braid_lane_unlock(&lane->base);
+    if (done) {
         deactivate(at);
         rest(thread, lane, busy, blocked);
         return at;

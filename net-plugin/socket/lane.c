@@ -17,11 +17,13 @@
 #include "net-plugin/socket/io.h"
 
 /* One system call moves at most this much, so that the lane's lock is not held long. */
-#define CALL_BYTES (512 * 1024)
+#define CALL_BYTES (1024 * 1024)
 /* What busy stretches must add up to before a rate is taken from them. */
 #define STRETCH_NS (20 * BRAID_NS_PER_MS)
 /* A rate that is older than this is taken to be twice as high, lest a lane be left out for good. */
 #define FRESH_NS (100 * BRAID_NS_PER_MS)
+/* So much of a chunk wakes a sleeping thread at most. */
+#define WAKE_BYTES (256 * 1024)
 /* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
 #define BULK_AHEAD_BYTES 512
 
@@ -136,6 +138,27 @@ bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
            braid_zerocopy_is_busy(&lane->zerocopy) ||
            (lane->stage != NULL && braid_stage_is_busy(lane->stage)) ||
            braid_socket_lane_wants_puts(lane);
+}
+
+/*
+ * Each wake-up costs the sender, in whose context it happens on loopback, and this side much more than a system call. Never more
+ * than is still to come of the chunk; streams for bulk only, which nobody but their thread reads.
+ */
+bool braid_socket_lane_set_wake(struct braid_socket_lane *lane)
+{
+    size_t rest = lane->landing_active && !lane->landing_staged && lane->base.index > 0
+                      ? lane->landing.bytes - lane->landed
+                      : 0;
+    int bytes = rest >= WAKE_BYTES ? WAKE_BYTES : rest >= WAKE_BYTES / 4 ? WAKE_BYTES / 4 : 1;
+
+    if (lane->rx_have > 0)
+        bytes = 1;
+    if (bytes == MAX(lane->wake_bytes, 1) ||
+        setsockopt(lane->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)) == 0) {
+        lane->wake_bytes = bytes;
+        return true;
+    }
+    return bytes > lane->wake_bytes;
 }
 
 /* -- out ------------------------------------------------------------------------------------------------------------------------ */
@@ -620,6 +643,9 @@ int braid_socket_move(struct braid_socket_lane *lane, size_t budget)
     sent = progress_tx(lane, budget);
     if (sent < 0)
         return (int)sent;
+    /* On a stream for bulk nothing comes back but its end, which shows when nothing can be sent. */
+    if (sent > 0 && lane->base.index > 0 && braid_conn_is_sender(lane->base.conn))
+        return 1;
     got = progress_rx(lane, budget);
     if (got < 0)
         return (int)got;

@@ -50,6 +50,7 @@ struct braid_socket_lane {
     bool bulk; /* the last message came in chunks */
     struct braid_landing landing;
     size_t landed;
+    int wake_bytes; /* so many make the socket readable; 0: as the kernel has it, 1 */
 
     struct braid_stage *stage; /* NULL until GPU memory is used here */
     bool put_staged, landing_staged;
@@ -66,7 +67,7 @@ struct braid_socket_lane {
     bool io_batched; /* in the ring's next call */
     int io_moved;    /* what came of it */
     bool io_told;    /* a notification has come since it was last worked on */
-    uint64_t io_moved_ns;
+    uint64_t io_moved_ns, io_spin_ns;
     struct braid_socket_lane *io_next, *io_active_next;
 
     uint8_t tx[BRAID_SOCKET_TX_BYTES];
@@ -139,6 +140,12 @@ struct braid_stage *braid_socket_stage(const struct braid_conn *conn, unsigned i
 
 /* Whether bulk data is under way here, in either direction: a reason for an I/O thread to stay. Lane lock held. */
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane);
+
+/*
+ * Before a thread sleeps on the socket: how many bytes shall wake it, which is many while a chunk arrives. False if the kernel refuses what
+ * is needed; the thread had better stay awake. Lane lock held.
+ */
+bool braid_socket_lane_set_wake(struct braid_socket_lane *lane);
 
 /*
  * Takes in what lies in rx: hands complete records to core, lands what there is of a chunk. 0 or a negative errno (broken protocol).
