@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -106,8 +107,10 @@ static int make_pairs(struct target *t, int count)
             if (connect(t->fds[0][made], (struct sockaddr *)&address, sizeof(address)) != 0)
                 break;
             t->fds[1][made] = accept(listener, NULL, NULL);
-            for (int side = 0; side < SIDES; side++)
-                setsockopt(t->fds[side][made], IPPROTO_TCP, 1 /* TCP_NODELAY */, &one, sizeof(one));
+            for (int side = 0; side < SIDES; side++) {
+                setsockopt(t->fds[side][made], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+                setsockopt(t->fds[side][made], IPPROTO_TCP, TCP_CONGESTION, "reno", 5);
+            }
         }
     close(listener);
     return made == count ? 0 : -1;

@@ -1,7 +1,7 @@
 /*
  * Plain TCP over loopback as a target of braid-netperf: what the machine gives to two processes that do nothing else, at its best. Nobody
  * waits in the kernel: non-blocking sockets are polled without a pause (where both sides share one processor, it is yielded), so that
- * no wake-up is paid for. Latency is a ping-pong over one socket, whose answers carry the acknowledgements; bulk moves at most 512 KiB
+ * no wake-up is paid for, and with Reno, which does not pace. Latency is a ping-pong over one socket, whose answers carry the acknowledgements; bulk moves at most 512 KiB
  * a call; each side has as many threads as it has processors and streams.
  */
 #include "netperf.h"
