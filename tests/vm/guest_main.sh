@@ -2,8 +2,8 @@
 # Second program of the guest, in the host's own userland: memory file systems, rails, then the job of vm.sh.
 # It writes /out/log and /out/status (last, so that its presence means a result) and powers off.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C
+# Not over /tmp, which is in memory like all that is written here: the tree may lie below it.
 mount -t tmpfs none /run
-mount -t tmpfs none /tmp
 mkdir -p /dev/shm /dev/pts
 mount -t tmpfs none /dev/shm
 mount -t devpts none /dev/pts
@@ -18,7 +18,7 @@ finish() { echo "$1" > /out/status.new; mv /out/status.new /out/status; sync; bu
     set -e
     . "$VM_GUEST_LIB"
     rails_create "$rails" "$mtu"
-) > /out/log 2>&1 || { echo "guest: the rails could not be made" >> /out/log; dmesg | tail -n 20 >> /out/log; finish 98; }
+) > /out/log 2>&1 || { { dmesg | tail -n 20; cat /out/log; echo "guest: the rails could not be made"; } > /out/log.new; mv /out/log.new /out/log; finish 98; }
 
 timeout -k 5 "$limit" "${command[@]}" >> /out/log 2>&1 < /dev/null
 status=$?
