@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/pages.h"
 #include "common/param.h"
 #include "common/util.h"
 
@@ -46,9 +47,9 @@ struct braid_conn *braid_conn_new(bool sender, int dev, int traffic_class)
     conn->all_polled = !braid_param_int(BRAID_P_OPTIONAL_RECV_COMPLETION);
     snprintf(conn->peer, sizeof(conn->peer), "(not known yet)");
     if (sender)
-        conn->tx = calloc(1, sizeof(*conn->tx));
+        conn->tx = braid_pages_new(sizeof(*conn->tx));
     else
-        conn->rx = calloc(1, sizeof(*conn->rx));
+        conn->rx = braid_pages_new(sizeof(*conn->rx));
     if (conn->tx == NULL && conn->rx == NULL) {
         free(conn);
         return NULL;
@@ -66,8 +67,8 @@ void braid_conn_free(struct braid_conn *conn)
         return;
     if (conn->ops != NULL)
         conn->ops->detach(conn);
-    free(conn->tx);
-    free(conn->rx);
+    braid_pages_free(conn->tx, sizeof(*conn->tx));
+    braid_pages_free(conn->rx, sizeof(*conn->rx));
     free(conn);
 }
 

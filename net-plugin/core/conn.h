@@ -131,46 +131,47 @@ struct braid_eager_run {
     uint32_t count;
 };
 
+/* Both halves: first what every message touches, then the arrays, of which only the pages in use take memory. */
 struct braid_conn_sender {
-    struct braid_send sends[BRAID_SENDS];
     struct braid_send *free; /* finished ones, the last one first, so that few are ever touched */
     uint32_t begun;          /* of sends: those before it have been used */
     uint32_t outstanding;    /* sends that the caller has not tested to their end */
-    size_t held_bytes;       /* of small messages that gather, for streams; 0: they do not */
-    bool fresh;              /* one has joined them since the caller's last test */
-    uint64_t given_ns;       /* when the last ones went */
-    unsigned given_idle;     /* braid_idle_tests then */
     struct braid_send *pending, **pending_end;
-    struct braid_recv_word words[BRAID_SUBS]; /* ring: announced and not matched, in order */
     uint32_t words_head, words_tail;
-    struct braid_eager_run runs[BRAID_EAGER_MAX]; /* ring: sent eagerly, sub not announced yet */
     uint32_t runs_head, runs_tail;
     uint32_t eager_open;               /* messages in runs */
     uint32_t credit_used, credit_back; /* running sums of eager cost */
     struct braid_spin put_lock;
     struct braid_send *active, **active_end;
     _Atomic uint64_t put_bytes;
+    size_t held_bytes;   /* of small messages that gather, for streams; 0: they do not */
+    bool fresh;          /* one has joined them since the caller's last test */
+    uint64_t given_ns;   /* when the last ones went */
+    unsigned given_idle; /* braid_idle_tests then */
+    struct braid_send sends[BRAID_SENDS];
+    struct braid_recv_word words[BRAID_SUBS];     /* ring: announced and not matched, in order */
+    struct braid_eager_run runs[BRAID_EAGER_MAX]; /* ring: sent eagerly, sub not announced yet */
 };
 
 struct braid_conn_receiver {
-    struct braid_recv recvs[BRAID_RECVS];
     struct braid_recv *next_recv; /* of the next irecv */
-    struct braid_sub subs[BRAID_SUBS];
-    struct braid_sub_map maps[BRAID_SUBS]; /* touched by larger messages only */
-    uint32_t next_sub;                     /* number of the next sub to be posted */
-    uint32_t next_word;                    /* number of the next sub to be announced */
-    uint32_t next_match;                   /* every sub before it is matched */
+    uint32_t next_sub;            /* number of the next sub to be posted */
+    uint32_t next_word;           /* number of the next sub to be announced */
+    uint32_t next_match;          /* every sub before it is matched */
     uint32_t used; /* subs from next_word on that eager messages with tag used_tag have filled */
     int used_tag;
     bool announce;    /* a receive too large for eager waits unannounced */
     bool small_last;  /* the last message was an eager one: the next is likely to be, too */
     uint64_t held_ns; /* since when announcements are held back for that reason; 0: they are not */
-    struct braid_early early[BRAID_EAGER_MAX];
     uint32_t early_head, early_tail;
     uint32_t bounce_head, bounce_tail; /* running offsets in bounce */
     uint32_t credit_given, credit_told;
+    struct braid_recv recvs[BRAID_RECVS];
     struct braid_flush flushes[BRAID_FLUSHES];
-    struct braid_recv_word words[BRAID_SUBS]; /* under construction */
+    _Alignas(BRAID_CACHE_LINE) struct braid_sub subs[BRAID_SUBS];
+    struct braid_sub_map maps[BRAID_SUBS]; /* touched by larger messages only */
+    struct braid_early early[BRAID_EAGER_MAX];
+    struct braid_recv_word words[BRAID_WORDS_MAX]; /* under construction */
     uint8_t bounce[BRAID_BOUNCE_BYTES];
 };
 

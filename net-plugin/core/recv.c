@@ -12,6 +12,8 @@
 #include "common/util.h"
 #include "net-plugin/core/landing.h"
 
+#define MRS_A_RECORD 32 /* registrations told before one record of words */
+
 void braid_receiver_init(struct braid_conn *conn)
 {
     for (unsigned i = 0; i < BRAID_RECVS; i++)
@@ -299,17 +301,20 @@ BRAID_APART static int tell_mr(struct braid_conn *conn, struct braid_lane *lane,
     return err;
 }
 
-/* Words for the subs from next_word on; a run of receives that eager messages have filled is one word. */
-static uint32_t make_words(struct braid_conn_receiver *rx, bool addresses)
+/*
+ * Words for the subs from next_word to *end_p; a run of receives that eager messages have filled is one word. How many; *end_p comes back
+ * lower when the record is full.
+ */
+static uint32_t make_words(struct braid_conn_receiver *rx, bool addresses, uint32_t *end_p)
 {
-    uint32_t count = 0;
+    uint32_t count = 0, i;
 
     if (rx->used > 0)
         rx->words[count++] = (struct braid_recv_word){.sub = rx->next_word,
                                                       .tag = rx->used_tag,
                                                       .capacity = rx->used,
                                                       .flags = BRAID_RECV_USED};
-    for (uint32_t i = rx->next_word + rx->used; i != rx->next_sub; i++) {
+    for (i = rx->next_word + rx->used; i != *end_p; i++) {
         struct braid_sub *sub = slot_of(rx, i);
         struct braid_recv_word *word = &rx->words[count];
         bool used = sub_state(sub) == BRAID_SUB_FILLED;
@@ -317,6 +322,8 @@ static uint32_t make_words(struct braid_conn_receiver *rx, bool addresses)
             word[-1].capacity++;
             continue;
         }
+        if (count == BRAID_WORDS_MAX)
+            break;
         *word = (struct braid_recv_word){
             .sub = i,
             .tag = sub->tag,
@@ -329,32 +336,52 @@ static uint32_t make_words(struct braid_conn_receiver *rx, bool addresses)
         };
         count++;
     }
+    *end_p = i;
     return count;
+}
+
+/*
+ * Tells the registrations that the subs from next_word on need. In *end_p the sub before which a record of words must end: few are told for
+ * one record, so that both fit into a lane that takes little at a time, and what was told for it is not forgotten again meanwhile.
+ */
+static int tell_mrs(struct braid_conn *conn, struct braid_lane *lane, uint32_t *end_p)
+{
+    struct braid_conn_receiver *rx = conn->rx;
+    int told = 0, err = 0;
+    uint32_t i;
+
+    for (i = rx->next_word + rx->used; err == 0 && i != rx->next_sub; i++) {
+        struct braid_sub *sub = slot_of(rx, i);
+        if (sub_state(sub) != BRAID_SUB_POSTED || sub->mr == NULL ||
+            conn->mrs_told[sub->mr->id % ARRAY_SIZE(conn->mrs_told)] == sub->mr->id)
+            continue;
+        if (told++ == MRS_A_RECORD)
+            break;
+        err = tell_mr(conn, lane, sub->mr);
+    }
+    *end_p = i;
+    return err;
 }
 
 static int tell_words(struct braid_conn *conn, struct braid_lane *lane)
 {
     struct braid_conn_receiver *rx = conn->rx;
     bool addresses = conn->ops->flags & BRAID_T_REMOTE_WRITE;
-    struct braid_rec rec = {.type = BRAID_REC_RECV, .credit = rx->credit_given};
-    int err;
+    struct braid_rec rec = {.type = BRAID_REC_RECV};
+    uint32_t end = rx->next_sub;
+    int err = addresses ? tell_mrs(conn, lane, &end) : 0;
 
-    for (uint32_t i = rx->next_word + rx->used; addresses && i != rx->next_sub; i++) {
-        struct braid_sub *sub = slot_of(rx, i);
-        if (sub_state(sub) != BRAID_SUB_POSTED || sub->mr == NULL ||
-            conn->mrs_told[sub->mr->id % ARRAY_SIZE(conn->mrs_told)] == sub->mr->id)
-            continue;
-        err = tell_mr(conn, lane, sub->mr);
-        if (err != 0)
-            return err;
-    }
-    rec.body_bytes = make_words(rx, addresses) * (uint32_t)sizeof(struct braid_recv_word);
+    if (err != 0)
+        return err;
+    rec.body_bytes = make_words(rx, addresses, &end) * (uint32_t)sizeof(struct braid_recv_word);
+    /* Credit never goes before the words of the messages that it is for. */
+    rec.credit = end == rx->next_sub ? rx->credit_given : rx->credit_told;
     err = braid_conn_control(conn, lane, &rec, rx->words);
     if (err != 0)
         return err;
-    rx->next_word = rx->next_sub;
+    rx->next_word = end;
     rx->used = 0;
-    rx->announce = false;
+    rx->announce = rx->announce && end != rx->next_sub;
     rx->held_ns = 0;
     rx->credit_told = rec.credit;
     return 0;

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/pages.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
@@ -37,6 +38,7 @@ static void conn_free(struct verbs_conn *conn)
             braid_ibv.dereg_mr(conn->flush[i].mr);
         braid_verbs_nic_put(conn->ports[i]->nic);
     }
+    braid_pages_free(conn->keys, sizeof(*conn->keys));
     free(conn);
 }
 
@@ -50,12 +52,12 @@ static void write_lane(const struct verbs_lane *lane, struct braid_verbs_lane *o
         out->ece_vendor = ece.vendor_id;
         out->ece_options = ece.options;
     }
-    out->ring_addr = (uintptr_t)lane->memory->ring;
+    out->ring_addr = (uintptr_t)lane->rx.memory;
     out->credit_addr = (uintptr_t)&lane->memory->credit_in;
     out->rkey = lane->mr->rkey;
     out->qpn = lane->qp->qp_num;
     out->rail = (uint16_t)lane->rail;
-    out->recvs = LANE_RECVS;
+    out->recvs = (uint16_t)lane->recvs_count;
     out->flags = lane->by_imm ? BRAID_VERBS_NO_ORDER : 0;
 }
 
@@ -123,7 +125,9 @@ int verbs_offer(struct braid_conn *core, int dev, void *offer, size_t cap)
     }
     conn->watch.fd = -1;
     braid_verbs_dev_watch(dev);
-    err = make_lanes(conn);
+    if (braid_conn_is_sender(core))
+        conn->keys = braid_pages_new(sizeof(*conn->keys));
+    err = braid_conn_is_sender(core) && conn->keys == NULL ? -ENOMEM : make_lanes(conn);
     if (err == 0)
         err = make_flush(conn);
     if (err != 0) {
@@ -224,7 +228,7 @@ static void set_ece(struct verbs_lane *lane)
  */
 static uint32_t eager_limit(const struct verbs_conn *conn)
 {
-    uint32_t bytes = BRAID_BODY_MAX;
+    uint32_t bytes = BRAID_VERBS_RECORD_MAX - braid_ring_record_bytes(0);
 
     for (int i = 0; i < conn->rails; i++)
         if (conn->ports[i]->rail.gpu)

@@ -12,20 +12,23 @@
 
 #define LANE_PUTS    64  /* chunks under way on a lane */
 #define LANE_SENDS   192 /* send queue: chunks, records, credit */
-#define LANE_RECVS   256 /* receives posted for immediates */
+#define LANE_RECVS   256 /* receives posted for immediates, where messages come */
+#define BACK_RECVS   64  /* the same where only records may bring some */
 #define LANE_BATCH   16  /* work requests behind one doorbell */
 #define LANE_SIGNAL  32  /* records without a chunk between two signaled sends */
 #define LANE_INLINE  128 /* asked for; less is taken */
 #define CONN_FLUSHES 64
 
-/* Memory of a lane, one registration: what the peer writes first, then what the NIC reads. */
+/*
+ * Memory of a lane, one registration: what the peer writes, and what the NIC reads. The larger ring lies where messages come, its image
+ * where they are sent; the smaller ones go the other way.
+ */
 struct verbs_memory {
     struct braid_verbs_credit_cell credit_in; /* written by the peer */
     struct braid_verbs_credit_cell credit_out;
-    uint64_t flushed; /* where a flush reads to */
-    uint8_t pad[24];
-    uint8_t ring[BRAID_VERBS_RING_ALLOC];
-    uint8_t image[BRAID_VERBS_RING_ALLOC];
+    uint8_t pad[32];
+    uint8_t large[BRAID_VERBS_RING_BYTES + BRAID_VERBS_RECORD_MAX];
+    uint8_t small[BRAID_VERBS_BACK_BYTES + BRAID_VERBS_RECORD_MAX];
 };
 
 /* A chunk under way: what core wants back, and what its rate is known from. */
@@ -65,9 +68,11 @@ struct verbs_lane {
     uint32_t imms_out;     /* immediates posted to the peer, running */
     uint32_t imms_room;    /* receives that the peer has posted, running */
     uint32_t chunks_out, chunks_in; /* immediates of chunks, running */
+    uint32_t recvs_count;           /* LANE_RECVS or BACK_RECVS */
     uint32_t recvs_posted;          /* running */
     uint32_t recvs_back;            /* consumed and not posted again yet */
     struct braid_verbs_credit told;
+    uint32_t ring_due, recvs_due; /* that much more than told is told without a record */
 
     uint32_t posted, done; /* positions in the send queue, running */
     uint32_t since_signal;
@@ -78,8 +83,9 @@ struct verbs_lane {
     struct ibv_send_wr batch[LANE_BATCH]; /* a chain, each with its piece */
     struct ibv_sge pieces[LANE_BATCH];
     uint32_t batched;
-    bool chunk_batched;                   /* a chunk is among them */
-    struct ibv_recv_wr recvs[LANE_RECVS]; /* a chain that is posted in parts */
+    bool chunk_batched; /* a chunk is among them */
+    struct ibv_recv_wr
+        recvs[LANE_RECVS / 4]; /* a chain; a quarter of recvs_count is posted at a time */
 };
 
 /* A flush under way: done when each rail has read as far as this. */
@@ -106,7 +112,7 @@ struct verbs_conn {
     int lanes_count;
     struct verbs_lane *lanes[BRAID_LANES_MAX];
     struct braid_verbs_rail peer_rails[BRAID_VERBS_RAILS];
-    struct braid_keys keys;
+    struct braid_keys *keys; /* of a sender */
     struct verbs_flush_rail flush[BRAID_VDEV_MAX];
     struct verbs_flush flushes[CONN_FLUSHES];
     struct braid_watch watch; /* the TCP stream: says when the peer is gone */
@@ -140,7 +146,6 @@ struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail);
 /* Waits until what was sent has arrived, at most until `until_ns`; not for the peer process. */
 void verbs_lane_finish(struct verbs_lane *lane, uint64_t until_ns);
 void verbs_lane_free(struct verbs_lane *lane);
-int verbs_lane_post_recvs(struct verbs_lane *lane, uint32_t count);
 int verbs_lane_control(struct braid_lane *lane, const struct braid_rec *rec, const void *body,
                        bool more);
 int verbs_lane_put(struct braid_lane *lane, const struct braid_put *put);

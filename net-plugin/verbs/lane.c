@@ -21,9 +21,8 @@
 #define POLL_BATCH     16
 #define RECORDS_A_CALL 64
 #define POLL_EVERY     8 /* progress calls that found records, for one look at the completion queue */
-#define RECV_STEP      64 /* receives are posted again in steps of this size */
-#define CONTROL_RECVS  8  /* of the peer's receives, not taken by chunks */
-#define CONTROL_SENDS  8  /* of the send queue, likewise */
+#define CONTROL_RECVS  8 /* of the peer's receives, not taken by chunks */
+#define CONTROL_SENDS  8 /* of the send queue, likewise */
 #define ENOUGH_BYTES   (1024 * 1024)
 #define RATE_BYTES     65536 /* smaller chunks say nothing about the rate */
 #define FENCE_NS       (2000ull * 1000 * 1000)
@@ -166,17 +165,14 @@ static void with_imm(struct verbs_lane *lane, uint32_t imm)
     lane->imms_out++;
 }
 
-int verbs_lane_post_recvs(struct verbs_lane *lane, uint32_t count)
+static int post_recvs(struct verbs_lane *lane)
 {
-    struct ibv_recv_wr *bad = NULL, *last = &lane->recvs[count - 1], *next = last->next;
-    int err;
+    struct ibv_recv_wr *bad = NULL;
+    int err = ibv_post_recv(lane->qp, lane->recvs, &bad);
 
-    last->next = NULL;
-    err = ibv_post_recv(lane->qp, lane->recvs, &bad);
-    last->next = next;
     if (err != 0)
         return err > 0 ? -err : err;
-    lane->recvs_posted += count;
+    lane->recvs_posted += lane->recvs_count / 4;
     return 0;
 }
 
@@ -191,7 +187,7 @@ static struct braid_verbs_credit own_credit(struct verbs_lane *lane)
 static int take_new_credit(struct verbs_lane *lane, struct braid_verbs_credit credit)
 {
     if ((int32_t)(credit.ring - lane->tx.consumed) > 0) {
-        if (lane->tx.used - credit.ring > BRAID_VERBS_RING_BYTES)
+        if (lane->tx.used - credit.ring > lane->tx.size)
             return -EPROTO;
         lane->tx.consumed = credit.ring;
     }
@@ -223,11 +219,11 @@ static int read_credit(struct verbs_lane *lane)
     return take_credit(lane, credit);
 }
 
-/* Says what was consumed when no record has said so for half of what there is. */
+/* Says what was consumed when no record has said so for most of the ring, or half of the receives. */
 static void give_credit(struct verbs_lane *lane)
 {
-    if (lane->rx.consumed - lane->told.ring < BRAID_VERBS_RING_BYTES / 2 &&
-        lane->recvs_posted - lane->told.recvs < LANE_RECVS / 2)
+    if (lane->rx.consumed - lane->told.ring < lane->ring_due &&
+        lane->recvs_posted - lane->told.recvs < lane->recvs_due)
         return;
     if (room(lane) == 0 || lane->batched == LANE_BATCH)
         return;
@@ -309,9 +305,9 @@ static int poll_completions(struct verbs_lane *lane)
     }
     if (err != 0)
         return fail(lane, err, "a chunk came for a receive that is not posted");
-    if (lane->recvs_back >= RECV_STEP) {
-        lane->recvs_back -= RECV_STEP;
-        err = verbs_lane_post_recvs(lane, RECV_STEP);
+    if (lane->recvs_back >= lane->recvs_count / 4) {
+        lane->recvs_back -= lane->recvs_count / 4;
+        err = post_recvs(lane);
         if (err != 0)
             return fail(lane, err, "posting receives");
     }
@@ -368,6 +364,8 @@ BRAID_APART static int control_slowly(struct verbs_lane *lane, const struct brai
 
     if (lane->failed)
         return -EPIPE;
+    if (bytes > BRAID_VERBS_RECORD_MAX)
+        return -EMSGSIZE; /* core has none */
     if (lane->batched == LANE_BATCH && (err = post_batch(lane)) != 0)
         return err;
     if (room(lane) == 0)
@@ -427,7 +425,7 @@ static int add_put(struct verbs_lane *lane, const struct braid_put *put)
     if (put->src_mr == NULL || put->dst.mr == 0)
         return fail(lane, -EINVAL,
                     "a message of this size needs registered buffers on both sides (regMr)");
-    if (braid_keys_find(&lane->conn->keys, put->dst.mr, lane->peer_rail, &rkey) != 0)
+    if (braid_keys_find(lane->conn->keys, put->dst.mr, lane->peer_rail, &rkey) != 0)
         return fail(lane, -EPROTO, "the peer announced a buffer without its keys");
     add_write(lane, put->src, (uint32_t)put->bytes,
               verbs_mr_lkey(lane->conn, put->src_mr, lane->rail), put->dst.addr + put->offset,
@@ -598,6 +596,35 @@ void verbs_lane_finish(struct verbs_lane *lane, uint64_t until_ns)
         drain(lane, braid_now_ns() + 200 * 1000);
 }
 
+/* Which of its memory is the ring that the peer writes, and which the image of the peer's; how many receives. By direction. */
+static void divide(struct verbs_lane *lane)
+{
+    uint8_t *large = lane->memory->large, *small = lane->memory->small;
+
+    if (lane->sends) {
+        lane->tx = (struct braid_ring_tx){.image = large, .size = BRAID_VERBS_RING_BYTES};
+        lane->rx = (struct braid_ring_rx){.memory = small, .size = BRAID_VERBS_BACK_BYTES};
+    } else {
+        lane->tx = (struct braid_ring_tx){.image = small, .size = BRAID_VERBS_BACK_BYTES};
+        lane->rx = (struct braid_ring_rx){.memory = large, .size = BRAID_VERBS_RING_BYTES};
+    }
+    lane->recvs_count = lane->sends ? BACK_RECVS : LANE_RECVS;
+    lane->ring_due = lane->rx.size / 4 * 3;
+    lane->recvs_due = lane->recvs_count / 2;
+    for (uint32_t i = 0; i < lane->recvs_count / 4; i++)
+        lane->recvs[i] = (struct ibv_recv_wr){
+            .wr_id = RECV_ID, .next = i + 1 < lane->recvs_count / 4 ? &lane->recvs[i + 1] : NULL};
+}
+
+static int post_all_recvs(struct verbs_lane *lane)
+{
+    int err = 0;
+
+    while (err == 0 && lane->recvs_posted < lane->recvs_count)
+        err = post_recvs(lane);
+    return err;
+}
+
 struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
 {
     struct verbs_lane *lane = calloc(1, sizeof(*lane));
@@ -610,9 +637,6 @@ struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
     lane->rail = rail;
     lane->port = conn->ports[rail];
     lane->by_imm = lane->port->nic->no_order;
-    for (int i = 0; i < LANE_RECVS; i++)
-        lane->recvs[i] = (struct ibv_recv_wr){
-            .wr_id = RECV_ID, .next = i + 1 < LANE_RECVS ? &lane->recvs[i + 1] : NULL};
     for (int i = 0; i < LANE_BATCH; i++)
         lane->batch[i] = (struct ibv_send_wr){
             .next = i + 1 < LANE_BATCH ? &lane->batch[i + 1] : NULL, .sg_list = &lane->pieces[i]};
@@ -620,11 +644,9 @@ struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
         goto err;
     memset(memory, 0, sizeof(*lane->memory));
     lane->memory = memory;
-    lane->tx.image = lane->memory->image;
-    lane->rx.memory = lane->memory->ring;
+    divide(lane);
     lane->mr = verbs_mr_own(lane->port->nic, lane->memory, sizeof(*lane->memory));
-    if (lane->mr == NULL || verbs_qp_create(lane) != 0 ||
-        verbs_lane_post_recvs(lane, LANE_RECVS) != 0)
+    if (lane->mr == NULL || verbs_qp_create(lane) != 0 || post_all_recvs(lane) != 0)
         goto err;
     lane->told = own_credit(lane); /* the offer says so */
     return lane;

@@ -273,12 +273,12 @@ int verbs_mr_learn(struct braid_conn *core, uint32_t id, const void *blob, size_
     struct verbs_conn *conn = braid_conn_tp(core);
     struct braid_verbs_keys keys;
 
-    if (bytes != sizeof(keys) || id == 0)
+    if (bytes != sizeof(keys) || id == 0 || conn->keys == NULL)
         return -EPROTO;
     memcpy(&keys, blob, sizeof(keys));
     if (keys.count > BRAID_VERBS_RAILS)
         return -EPROTO;
-    braid_keys_learn(&conn->keys, id, &keys);
+    braid_keys_learn(conn->keys, id, &keys);
     return 0;
 }
 

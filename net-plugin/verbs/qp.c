@@ -68,11 +68,12 @@ int verbs_qp_create(struct verbs_lane *lane)
     struct braid_verbs_port *port = lane->port;
 
     errno = 0;
-    lane->cq = braid_ibv.create_cq(port->nic->context, LANE_SENDS + LANE_RECVS, NULL, NULL, 0);
+    lane->cq =
+        braid_ibv.create_cq(port->nic->context, LANE_SENDS + (int)lane->recvs_count, NULL, NULL, 0);
     if (lane->cq == NULL)
         return create_failed("creating a completion queue", port);
     lane->inline_bytes = LANE_INLINE;
-    lane->qp = create(port, lane->cq, LANE_SENDS, LANE_RECVS, &lane->inline_bytes);
+    lane->qp = create(port, lane->cq, LANE_SENDS, lane->recvs_count, &lane->inline_bytes);
     if (lane->qp == NULL)
         return create_failed("creating a queue pair", port);
     return verbs_qp_init(lane->qp, port, IBV_ACCESS_REMOTE_WRITE);

@@ -10,12 +10,24 @@
 #define LEAST_BYTES (HEAD_BYTES + (uint32_t)sizeof(struct braid_rec) + 8)
 _Static_assert(LEAST_BYTES + 8 == 64, "clear() knows what there is below 64 bytes");
 
+/* Moves an offset behind a record. What that takes of the ring: whatever is left of the lap when the record runs past the end. */
+static inline uint32_t advance(uint32_t size, uint32_t *at, uint32_t bytes)
+{
+    uint32_t left = size - *at;
+
+    if (bytes >= left) {
+        *at = 0;
+        return left;
+    }
+    *at += bytes;
+    return bytes;
+}
+
 uint32_t braid_ring_take(struct braid_ring_tx *tx, uint32_t bytes)
 {
-    uint32_t at = tx->at, next = at + bytes;
+    uint32_t at = tx->at;
 
-    tx->used += braid_ring_cost(at, bytes);
-    tx->at = next >= BRAID_VERBS_RING_BYTES ? 0 : next;
+    tx->used += advance(tx->size, &tx->at, bytes);
     return at;
 }
 
@@ -58,7 +70,7 @@ int braid_ring_peek(const struct braid_ring_rx *rx, uint32_t imms, struct braid_
     memcpy(&record->rec, p + HEAD_BYTES, sizeof(record->rec));
     record->body = p + HEAD_BYTES + sizeof(struct braid_rec);
     record->bytes = bytes;
-    if (record->rec.body_bytes > BRAID_BODY_MAX ||
+    if (record->rec.body_bytes > BRAID_VERBS_RECORD_MAX ||
         braid_ring_record_bytes(record->rec.body_bytes) != bytes)
         return -EPROTO;
     return 1;
@@ -83,10 +95,7 @@ static void clear(uint8_t *p, uint32_t bytes)
 
 void braid_ring_consume(struct braid_ring_rx *rx, const struct braid_ring_record *record)
 {
-    uint32_t at = rx->at, next = at + record->bytes;
-
-    clear(rx->memory + at, record->bytes);
+    clear(rx->memory + rx->at, record->bytes);
     /* The peer hears of the room by a work request, and posting one orders it behind these stores. */
-    rx->consumed += braid_ring_cost(at, record->bytes);
-    rx->at = next >= BRAID_VERBS_RING_BYTES ? 0 : next;
+    rx->consumed += advance(rx->size, &rx->at, record->bytes);
 }

@@ -12,14 +12,16 @@
 
 /* The sending end: a local image of the peer's ring, from which records are written to the same place over there. */
 struct braid_ring_tx {
-    uint8_t *image;    /* BRAID_VERBS_RING_ALLOC bytes */
+    uint8_t *image;    /* `size` bytes and the slack */
+    uint32_t size;     /* BRAID_VERBS_RING_BYTES or BRAID_VERBS_BACK_BYTES */
     uint32_t at;       /* offset of the next record */
     uint32_t used;     /* running sum of bytes taken */
     uint32_t consumed; /* running sum that the peer has given back */
 };
 
 struct braid_ring_rx {
-    uint8_t *memory; /* BRAID_VERBS_RING_ALLOC bytes, written by the peer */
+    uint8_t *memory; /* `size` bytes and the slack, written by the peer */
+    uint32_t size;
     uint32_t at;
     uint32_t consumed; /* running sum */
 };
@@ -39,16 +41,10 @@ static inline uint32_t braid_ring_record_bytes(uint32_t body_bytes)
            (body_bytes + 7) / 8 * 8 + 8;
 }
 
-/* What a record of `bytes` bytes at offset `at` takes of the ring: whatever is left of the lap when it runs past the end. */
-static inline uint32_t braid_ring_cost(uint32_t at, uint32_t bytes)
-{
-    return at + bytes >= BRAID_VERBS_RING_BYTES ? BRAID_VERBS_RING_BYTES - at : bytes;
-}
-
-/* Whether the peer has consumed enough for a record of `bytes` bytes. */
+/* Whether the peer has consumed enough for a record of `bytes` bytes; the last one of a lap takes less. */
 static inline bool braid_ring_has_room(const struct braid_ring_tx *tx, uint32_t bytes)
 {
-    return tx->used - tx->consumed + braid_ring_cost(tx->at, bytes) <= BRAID_VERBS_RING_BYTES;
+    return tx->used - tx->consumed + bytes <= tx->size;
 }
 
 /* Takes the place of a record of `bytes` bytes, for which there is room. Its offset. */

@@ -34,13 +34,14 @@ static void try_offer(const uint8_t *data, size_t bytes)
 
 static void try_ring(const uint8_t *data, size_t bytes)
 {
-    struct braid_ring_rx rx = {.memory = calloc(1, BRAID_VERBS_RING_ALLOC)};
+    const size_t size = BRAID_VERBS_BACK_BYTES + BRAID_VERBS_RECORD_MAX;
+    struct braid_ring_rx rx = {.memory = calloc(1, size), .size = BRAID_VERBS_BACK_BYTES};
     struct braid_ring_record record;
     uint32_t sum = 0;
 
     if (rx.memory == NULL)
         return;
-    memcpy(rx.memory, data, MIN(bytes, (size_t)BRAID_VERBS_RING_ALLOC));
+    memcpy(rx.memory, data, MIN(bytes, size));
     for (int i = 0; i < 4096 && braid_ring_peek(&rx, 1, &record) == 1; i++) {
         for (uint32_t k = 0; k < record.rec.body_bytes; k++)
             sum += record.body[k]; /* the body lies inside the memory */

@@ -75,6 +75,8 @@ BRAID_WIRE_ASSERT(sizeof(struct braid_recv_word) == 32, "receive word layout");
 #define BRAID_SUBS 512
 /* The largest body of a control record. */
 #define BRAID_BODY_MAX 16384
+/* Most words in a RECV record. */
+#define BRAID_WORDS_MAX 126
 /* Eager cost of a message: its bytes plus this. The receiver grants BRAID_EAGER_WINDOW of it at the start. */
 #define BRAID_EAGER_OVERHEAD 64
 #define BRAID_EAGER_WINDOW   65536

@@ -3,8 +3,8 @@
  * and the 32 bits of immediate data. Little-endian, except GIDs, which are in the order of the wire.
  *
  * A control ring is memory of the receiver. The sender writes one record after the other: a ring head, the record with its body, and
- * a tail word that is not zero; everything is a multiple of 8 bytes. A record starts at an offset below BRAID_VERBS_RING_BYTES and may run past
- * it into the slack; the next one then starts at 0. The receiver zeroes what it has consumed, so a head or tail that is not zero
+ * a tail word that is not zero; everything is a multiple of 8 bytes. A record starts at an offset below the ring's size and may run past
+ * it into a slack of BRAID_VERBS_RECORD_MAX; the next one then starts at 0. The receiver zeroes what it has consumed, so a head or tail that is not zero
  * is new. A record of more than one packet counts only when its immediate has come (BRAID_VERBS_IMM_CONTROL), because a
  * network with adaptive routing may place packets in any order; into memory behind BRAID_VERBS_NO_ORDER that holds for every record.
  */
@@ -13,13 +13,12 @@
 
 #include "braid/wire/net_record.h"
 
-#define BRAID_VERBS_OFFER_VERSION 2
+#define BRAID_VERBS_OFFER_VERSION 3
 #define BRAID_VERBS_RAILS         8
-#define BRAID_VERBS_GIDS          5 /* offered a rail, best first */
-#define BRAID_VERBS_RING_BYTES    32768u
-#define BRAID_VERBS_RECORD_MAX                                                                     \
-    (sizeof(struct braid_verbs_head) + sizeof(struct braid_rec) + BRAID_BODY_MAX + 8)
-#define BRAID_VERBS_RING_ALLOC (BRAID_VERBS_RING_BYTES + 16512u)
+#define BRAID_VERBS_GIDS          5      /* offered a rail, best first */
+#define BRAID_VERBS_RING_BYTES    32768u /* of the ring that a receiver of messages has */
+#define BRAID_VERBS_BACK_BYTES    16384u /* of the one that a sender has: words of receives, credit */
+#define BRAID_VERBS_RECORD_MAX    4096u /* of head, record, body and tail */
 
 struct braid_verbs_gid {
     uint8_t raw[16];
@@ -53,7 +52,7 @@ BRAID_WIRE_ASSERT(sizeof(struct braid_verbs_rail) == 140, "rail layout");
 
 /* One queue pair of the offering side and the memory that the peer writes through it. */
 struct braid_verbs_lane {
-    uint64_t ring_addr;   /* BRAID_VERBS_RING_ALLOC bytes */
+    uint64_t ring_addr;   /* its ring and the slack */
     uint64_t credit_addr; /* one struct braid_verbs_credit_cell */
     uint32_t rkey;        /* of both */
     uint32_t qpn;

@@ -5,14 +5,27 @@
 #include <errno.h>
 #include "tests/unit/cmocka_all.h"
 
+#define PACKET   1024 /* records above that count by their immediate */
+#define BODY_MAX (BRAID_VERBS_RECORD_MAX - 56)
+
 static struct braid_ring_tx tx;
 static struct braid_ring_rx rx;
 
+static int setup_size(uint32_t size)
+{
+    tx = (struct braid_ring_tx){.image = calloc(1, size + BRAID_VERBS_RECORD_MAX), .size = size};
+    rx = (struct braid_ring_rx){.memory = calloc(1, size + BRAID_VERBS_RECORD_MAX), .size = size};
+    return tx.image == NULL || rx.memory == NULL;
+}
+
 static int setup(void **state)
 {
-    tx = (struct braid_ring_tx){.image = calloc(1, BRAID_VERBS_RING_ALLOC)};
-    rx = (struct braid_ring_rx){.memory = calloc(1, BRAID_VERBS_RING_ALLOC)};
-    return tx.image == NULL || rx.memory == NULL;
+    return setup_size(BRAID_VERBS_RING_BYTES);
+}
+
+static int setup_small(void **state)
+{
+    return setup_size(BRAID_VERBS_BACK_BYTES);
 }
 
 static int teardown(void **state)
@@ -25,7 +38,7 @@ static int teardown(void **state)
 /* A record whose body tells its length and number; sends it as the NIC would. 0, or -EAGAIN when there is no room. */
 static int send_one(uint32_t number, uint32_t bytes)
 {
-    static uint8_t body[BRAID_BODY_MAX];
+    static uint8_t body[BODY_MAX];
     struct braid_rec rec = {.type = BRAID_REC_EAGER, .body_bytes = bytes, .seq = number};
     uint32_t total = braid_ring_record_bytes(bytes), at;
 
@@ -33,8 +46,8 @@ static int send_one(uint32_t number, uint32_t bytes)
         return -EAGAIN;
     memset(body, (int)number | 1, bytes);
     at = braid_ring_take(&tx, total);
-    braid_ring_write(tx.image + at, total, total > 4096, number, (struct braid_verbs_credit){1, 2},
-                     &rec, body);
+    braid_ring_write(tx.image + at, total, total > PACKET, number,
+                     (struct braid_verbs_credit){1, 2}, &rec, body);
     memcpy(rx.memory + at, tx.image + at, total);
     return 0;
 }
@@ -43,13 +56,13 @@ static void receive_one(uint32_t number, uint32_t bytes)
 {
     struct braid_ring_record record;
 
-    if (braid_ring_record_bytes(bytes) > 4096)
+    if (braid_ring_record_bytes(bytes) > PACKET)
         assert_int_equal(braid_ring_peek(&rx, 0, &record), 0);
     assert_int_equal(braid_ring_peek(&rx, 1, &record), 1);
     assert_int_equal(record.rec.seq, number);
     assert_int_equal(record.rec.body_bytes, bytes);
     assert_int_equal(record.head.chunks, number);
-    assert_int_equal(record.by_imm, record.bytes > 4096);
+    assert_int_equal(record.by_imm, record.bytes > PACKET);
     for (uint32_t i = 0; i < bytes; i++)
         assert_int_equal(record.body[i], (uint8_t)(number | 1));
     braid_ring_consume(&rx, &record);
@@ -58,8 +71,8 @@ static void receive_one(uint32_t number, uint32_t bytes)
 
 static uint32_t size_of(uint32_t number)
 {
-    static const uint32_t sizes[] = {
-        0, 1, 7, 8, 9, 64, 100, 4000, 4096, 8192, BRAID_BODY_MAX - 1, BRAID_BODY_MAX};
+    static const uint32_t sizes[] = {0,       1, 7, 8, 9, 64, 100, 968, 969, 4000, BODY_MAX - 1,
+                                     BODY_MAX};
 
     return sizes[number * 7 % (sizeof(sizes) / sizeof(sizes[0]))];
 }
@@ -79,7 +92,7 @@ static void test_laps(void **state)
         receive_one(received, size_of(received));
         received++;
     }
-    for (uint32_t i = 0; i < BRAID_VERBS_RING_ALLOC; i++)
+    for (uint32_t i = 0; i < rx.size + BRAID_VERBS_RECORD_MAX; i++)
         assert_int_equal(rx.memory[i], 0);
 }
 
@@ -137,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_laps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_laps, setup_small, teardown),
         cmocka_unit_test_setup_teardown(test_back_pressure, setup, teardown),
         cmocka_unit_test_setup_teardown(test_half_written, setup, teardown),
         cmocka_unit_test_setup_teardown(test_malformed, setup, teardown)};
