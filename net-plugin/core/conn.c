@@ -240,12 +240,14 @@ BRAID_COLD static int on_fail(struct braid_conn *conn, const struct braid_rec *r
     return 0;
 }
 
-static int on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
+static inline int on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
 {
+    if (atomic_load_explicit(&conn->error, memory_order_relaxed) != 0) /* a reason still counts */
+        return rec->type == BRAID_REC_FAIL ? on_fail(conn, rec, body) : 0;
+    if (!conn->sender && rec->type == BRAID_REC_EAGER)
+        return braid_receiver_on_eager(conn, rec, body);
     if (rec->type == BRAID_REC_FAIL)
         return on_fail(conn, rec, body);
-    if (atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
-        return 0; /* given up: only a reason or a goodbye still counts */
     if (rec->type == BRAID_REC_MR)
         return conn->ops->mr_learn(conn, rec->arg, body, rec->body_bytes);
     return conn->sender ? braid_sender_on_record(conn, rec, body)
@@ -287,16 +289,17 @@ static inline int poll_lane(struct braid_lane *lane)
     return moved;
 }
 
-/* Without larger messages only the control lane has anything for the caller; and it counts when that has nothing. */
-BRAID_APART static void poll_streams(struct braid_conn *conn, unsigned count)
+/* Of streams only the control lane has anything for the caller, while there are no larger messages; it counts when that has nothing. */
+BRAID_APART static void poll_many(struct braid_conn *conn, unsigned count)
 {
+    bool streams = conn->ops->flags & BRAID_T_STREAM;
     int moved = 0;
 
-    if (atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
+    if (streams && atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
         count = MIN(count, 1u + atomic_load_explicit(&conn->control, memory_order_relaxed));
     for (unsigned i = 0; i < count; i++)
         moved |= poll_lane(conn->lanes[i]);
-    if (moved == 0 && !conn->sender)
+    if (streams && moved == 0 && !conn->sender)
         atomic_store_explicit(&braid_idle_tests,
                               atomic_load_explicit(&braid_idle_tests, memory_order_relaxed) + 1,
                               memory_order_relaxed);
@@ -306,12 +309,10 @@ void braid_conn_poll(struct braid_conn *conn)
 {
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
 
-    if (conn->ops->flags & BRAID_T_STREAM) {
-        poll_streams(conn, count);
-        return;
-    }
-    for (unsigned i = 0; i < count; i++)
-        poll_lane(conn->lanes[i]);
+    if (count == 1 && !(conn->ops->flags & BRAID_T_STREAM))
+        poll_lane(conn->lanes[0]);
+    else
+        poll_many(conn, count);
 }
 
 static int pump_fail(struct braid_conn *conn, struct braid_lane *lane)

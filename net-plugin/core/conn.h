@@ -262,10 +262,10 @@ static inline struct braid_lane *braid_conn_take_control(struct braid_conn *conn
     if (atomic_load_explicit(&conn->lanes_count, memory_order_acquire) == 0)
         return NULL;
     lane = conn->lanes[atomic_load_explicit(&conn->control, memory_order_relaxed)];
-    if (atomic_load_explicit(&lane->state, memory_order_relaxed) != BRAID_LANE_UP ||
-        !braid_lane_trylock(lane))
-        return NULL;
-    return lane;
+    return atomic_load_explicit(&lane->state, memory_order_relaxed) == BRAID_LANE_UP &&
+                   braid_lane_trylock(lane)
+               ? lane
+               : NULL;
 }
 
 /* Moves what can be moved on every lane. */
@@ -285,6 +285,8 @@ int braid_sender_test(struct braid_send *send, int *size); /* as braid_net_test(
 /* recv.c */
 void braid_receiver_init(struct braid_conn *conn);
 int braid_receiver_pump(struct braid_conn *conn, struct braid_lane *lane);
+int braid_receiver_on_eager(struct braid_conn *conn, const struct braid_rec *rec, const void *body);
+/* All other types. */
 int braid_receiver_on_record(struct braid_conn *conn, const struct braid_rec *rec,
                              const void *body);
 int braid_receiver_irecv(struct braid_conn *conn, int n, void *const *data, const size_t *sizes,

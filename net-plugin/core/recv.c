@@ -168,7 +168,7 @@ static inline void note_used(struct braid_conn_receiver *rx, uint32_t number, in
     rx->used++;
 }
 
-static inline int on_eager(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
+int braid_receiver_on_eager(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
 {
     struct braid_conn_receiver *rx = conn->rx;
     int tag = (int)rec->arg;
@@ -209,8 +209,6 @@ static int on_start(struct braid_conn *conn, const struct braid_rec *rec)
 
 int braid_receiver_on_record(struct braid_conn *conn, const struct braid_rec *rec, const void *body)
 {
-    if (rec->type == BRAID_REC_EAGER)
-        return on_eager(conn, rec, body);
     if (rec->type == BRAID_REC_START)
         return on_start(conn, rec);
     return rec->type == BRAID_REC_CREDIT ? 0 : -EPROTO;

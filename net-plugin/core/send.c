@@ -398,7 +398,7 @@ static inline bool send_at_once(struct braid_conn *conn, struct braid_send *send
     if (lane == NULL)
         return false;
     braid_spin_lock(&conn->lock);
-    if (conn->tx->pending == NULL && !conn->fail_due)
+    if (conn->tx->pending == NULL)
         gone = give_eager(conn, lane, send) == 0;
     braid_spin_unlock(&conn->lock);
     if (gone) {
@@ -467,6 +467,17 @@ static bool is_gathering(struct braid_conn_sender *tx)
     return false;
 }
 
+/* Whatever is not a lone small message that costs no system call, or finds no room. */
+BRAID_APART static void send_or_gather(struct braid_conn *conn, struct braid_send *send)
+{
+    bool alone = conn->tx->outstanding == 1, now = true;
+
+    if (send->bytes <= conn->eager_bytes)
+        now =
+            conn->ops->flags & BRAID_T_STREAM ? goes_at_once(conn->tx, send->bytes, alone) : alone;
+    send_in_turn(conn, send, now);
+}
+
 /* A request that was not used before, or NULL when all are under way. */
 BRAID_APART static struct braid_send *new_send(struct braid_conn *conn)
 {
@@ -487,12 +498,10 @@ int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, 
 {
     struct braid_conn_sender *tx = conn->tx;
     struct braid_send *send = tx->free != NULL ? tx->free : new_send(conn);
-    bool small = bytes <= conn->eager_bytes, alone = tx->outstanding == 0, now;
 
     if (send == NULL)
         return -EAGAIN;
     tx->free = send->next;
-    tx->outstanding++;
     send->tag = tag;
     send->data = data;
     send->bytes = bytes;
@@ -501,9 +510,9 @@ int braid_sender_isend(struct braid_conn *conn, const void *data, size_t bytes, 
     atomic_store_explicit(&send->left, 0, memory_order_relaxed);
     braid_mr_use(mr, 1);
     *request_p = &send->base;
-    now = !small || (conn->ops->flags & BRAID_T_STREAM ? goes_at_once(tx, bytes, alone) : alone);
-    if (!small || !alone || !now || !send_at_once(conn, send))
-        send_in_turn(conn, send, now);
+    if (tx->outstanding++ > 0 || bytes > conn->eager_bytes || conn->ops->flags & BRAID_T_STREAM ||
+        !send_at_once(conn, send))
+        send_or_gather(conn, send);
     return 0;
 }
 

@@ -76,7 +76,7 @@ struct verbs_lane {
 
     uint32_t posted, done; /* positions in the send queue, running */
     uint32_t since_signal;
-    uint32_t unpolled; /* calls of progress since the completion queue was looked at */
+    uint32_t until_poll; /* calls of progress until the completion queue is looked at */
     struct verbs_put puts[LANE_PUTS];
     uint32_t puts_head, puts_tail;
     size_t puts_bytes;                    /* of the chunks under way */

@@ -322,7 +322,7 @@ static int read_records(struct verbs_lane *lane)
     struct braid_ring_record record;
     int count = 0, got, err = 0;
 
-    while (count < RECORDS_A_CALL && (!lane->by_imm || lane->control_imms > 0) &&
+    while (count < RECORDS_A_CALL &&
            (got = braid_ring_peek(&lane->rx, lane->control_imms, &record)) != 0) {
         if (got < 0)
             return fail(lane, got, "the peer's record is malformed");
@@ -488,7 +488,7 @@ BRAID_APART static int progress_slowly(struct verbs_lane *lane, int moved)
 {
     int more, state;
 
-    lane->unpolled = 0;
+    lane->until_poll = POLL_EVERY;
     if (atomic_load_explicit(&lane->port->nic->dead, memory_order_relaxed))
         return fail(lane, -EIO, "the NIC reported a fatal error: see dmesg");
     more = poll_completions(lane);
@@ -519,7 +519,7 @@ int verbs_lane_progress(struct braid_lane *base, size_t budget)
     if (moved < 0)
         return moved;
     /* Where small messages come, there is nothing else to see most of the time. A sender may be waiting for its own completions. */
-    if (lane->sends || moved == 0 || ++lane->unpolled == POLL_EVERY) {
+    if (lane->sends || moved == 0 || --lane->until_poll == 0) {
         moved = progress_slowly(lane, moved);
         if (moved < 0)
             return moved;
@@ -637,6 +637,7 @@ struct verbs_lane *verbs_lane_new(struct verbs_conn *conn, unsigned rail)
     lane->rail = rail;
     lane->port = conn->ports[rail];
     lane->by_imm = lane->port->nic->no_order;
+    lane->until_poll = POLL_EVERY;
     for (int i = 0; i < LANE_BATCH; i++)
         lane->batch[i] = (struct ibv_send_wr){
             .next = i + 1 < LANE_BATCH ? &lane->batch[i + 1] : NULL, .sg_list = &lane->pieces[i]};
