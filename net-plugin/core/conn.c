@@ -296,7 +296,7 @@ BRAID_APART static void poll_many(struct braid_conn *conn, unsigned count)
     int moved = 0;
 
     if (streams && atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
-        count = MIN(count, 1u + atomic_load_explicit(&conn->control, memory_order_relaxed));
+        count = MIN(count, 1u + BRAID_CONTROL_LANE);
     for (unsigned i = 0; i < count; i++)
         moved |= poll_lane(conn->lanes[i]);
     if (streams && moved == 0 && !conn->sender)

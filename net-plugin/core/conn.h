@@ -21,9 +21,10 @@
 #include "net-plugin/core/transport.h"
 #include "braid/wire/net_handshake.h"
 
-#define BRAID_SENDS   256 /* outstanding sends: 32 requests, each up to 8 wide on the other side */
-#define BRAID_RECVS   64  /* outstanding receives */
-#define BRAID_FLUSHES 64
+#define BRAID_CONTROL_LANE 0 /* index of the lane that carries control records */
+#define BRAID_SENDS        256 /* outstanding sends: 32 requests, each up to 8 wide on the other side */
+#define BRAID_RECVS        64 /* outstanding receives */
+#define BRAID_FLUSHES      64
 /* Most eager messages that can be unaccounted for: those that fit in the window at zero bytes each. */
 #define BRAID_EAGER_MAX    (BRAID_EAGER_WINDOW / BRAID_EAGER_OVERHEAD)
 #define BRAID_BOUNCE_BYTES (2 * BRAID_EAGER_WINDOW)
@@ -193,7 +194,6 @@ struct braid_conn {
     struct braid_spin lock;
     struct braid_lane *lanes[BRAID_LANES_MAX];
     atomic_uint lanes_count;
-    atomic_uint control; /* index in lanes of the one that carries control records */
     uint32_t seq_out, seq_in;
     uint32_t eager_bytes; /* largest eager message */
     /* NCCL marks no receive: a GPU may poll any (BRAID_OPTIONAL_RECV_COMPLETION=0) */
@@ -261,7 +261,7 @@ static inline struct braid_lane *braid_conn_take_control(struct braid_conn *conn
 
     if (atomic_load_explicit(&conn->lanes_count, memory_order_acquire) == 0)
         return NULL;
-    lane = conn->lanes[atomic_load_explicit(&conn->control, memory_order_relaxed)];
+    lane = conn->lanes[BRAID_CONTROL_LANE];
     return atomic_load_explicit(&lane->state, memory_order_relaxed) == BRAID_LANE_UP &&
                    braid_lane_trylock(lane)
                ? lane

@@ -118,8 +118,8 @@ struct braid_landing {
     uint32_t chunk;
 };
 
-/* SUSPECT: no answer for a while, takes no new chunks. FENCED: nothing can land or leave any more. */
-enum braid_lane_state { BRAID_LANE_UP, BRAID_LANE_SUSPECT, BRAID_LANE_DOWN, BRAID_LANE_FENCED };
+/* FENCED: nothing can land or leave any more. */
+enum braid_lane_state { BRAID_LANE_UP, BRAID_LANE_DOWN, BRAID_LANE_FENCED };
 
 /* The part of a lane that core sees; a transport embeds it as its lane's first member and fills what is marked T. */
 struct braid_lane {
@@ -133,10 +133,8 @@ struct braid_lane {
     _Atomic uint64_t rate_Bps; /* T: measured while chunks were waiting; 0: not yet known */
     /* T: given to the network and not acknowledged, where rates are measured */
     _Atomic uint64_t queued_bytes;
-    /* T: chunk bytes sent and landed, for rates, liveness and counters */
-    _Atomic uint64_t put_bytes;
-    _Atomic uint64_t landed_bytes; /* T */
-    _Atomic uint64_t heard_ns;     /* T: when the peer was last heard, braid_now_ns() */
+    _Atomic uint64_t put_bytes; /* core: chunk bytes that have left, for rates */
+    _Atomic uint64_t heard_ns;  /* T: when the peer was last heard, braid_now_ns() */
 };
 
 /* How a transport works; data, not operations. */
@@ -144,13 +142,10 @@ enum {
     BRAID_T_STREAM = 1 << 0, /* lanes are byte streams that attach() takes one by one */
     /* put() needs braid_remote: RECV words carry address and registration */
     BRAID_T_REMOTE_WRITE = 1 << 1,
-    /* control() has taken its body when it returns 0 (all current transports) */
-    BRAID_T_COPIES_SOURCE = 1 << 2,
-    BRAID_T_PUT_STARTS =
-        1
-        << 3, /* a chunk says how many its message has, so no START is sent: put() sends the first one */
+    /* a chunk says how many its message has, so no START is sent: put() sends the first one */
+    BRAID_T_PUT_STARTS = 1 << 2,
     /* GPU memory is filled by copy engines: not while a kernel polls it */
-    BRAID_T_STAGES_GPU = 1 << 4,
+    BRAID_T_STAGES_GPU = 1 << 3,
 };
 
 struct braid_transport {

@@ -401,7 +401,6 @@ static int landing_done(struct braid_socket_lane *lane)
     lane->landing_active = false;
     if (lane->landing_staged)
         return 0; /* braid_stage_reap() reports it */
-    atomic_fetch_add_explicit(&lane->base.landed_bytes, lane->landing.bytes, memory_order_relaxed);
     return braid_conn_landed(&lane->base, lane->landing.sub, lane->landing.chunk);
 }
 

@@ -467,7 +467,7 @@ static void socket_kick(struct braid_lane *base)
 const struct braid_transport braid_socket_transport = {
     .name = "Socket",
     .id = 1,
-    .flags = BRAID_T_STREAM | BRAID_T_COPIES_SOURCE | BRAID_T_STAGES_GPU,
+    .flags = BRAID_T_STREAM | BRAID_T_STAGES_GPU,
     .init = socket_init,
     .fini = socket_fini,
     .device_count = socket_device_count,

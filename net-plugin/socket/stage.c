@@ -132,7 +132,6 @@ int braid_stage_filled(struct braid_stage *stage, const struct braid_landing *la
     piece->ends_chunk = landed == landing->bytes;
     piece->sub = landing->sub;
     piece->chunk = landing->chunk;
-    piece->chunk_bytes = landing->bytes;
     err = braid_copy_to_gpu(&piece->copy, landing->mr->tp, stage->lane,
                             (uint8_t *)landing->dst + landed - piece->bytes, piece->host,
                             piece->bytes);
@@ -158,7 +157,6 @@ int braid_stage_reap(struct braid_stage *stage, struct braid_lane *lane)
         ended++;
         if (!piece->ends_chunk)
             continue;
-        atomic_fetch_add_explicit(&lane->landed_bytes, piece->chunk_bytes, memory_order_relaxed);
         got = braid_conn_landed(lane, piece->sub, piece->chunk);
         if (got < 0)
             return got;

@@ -17,9 +17,8 @@ struct braid_stage_piece {
     uint8_t *host;
     struct braid_copy copy;
     size_t bytes;
-    bool ends_chunk; /* receiving: chunk `chunk` of `sub`, of chunk_bytes, is complete with it */
+    bool ends_chunk; /* receiving: chunk `chunk` of `sub` is complete with it */
     uint32_t sub, chunk;
-    size_t chunk_bytes;
 };
 
 struct braid_stage {

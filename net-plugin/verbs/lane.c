@@ -279,7 +279,6 @@ static int on_immediate(struct verbs_lane *lane, uint32_t imm, uint32_t bytes)
         return 0;
     }
     lane->chunks_in++;
-    atomic_fetch_add_explicit(&lane->base.landed_bytes, bytes, memory_order_relaxed);
     return braid_conn_landed_part(&lane->base, imm >> 16, BRAID_VERBS_SUB_MASK, imm >> 8 & 0xff,
                                   (imm & 0xff) + 1, bytes);
 }

@@ -43,7 +43,7 @@ static int verbs_device_count(void)
 const struct braid_transport braid_verbs_transport = {
     .name = "IB",
     .id = 2,
-    .flags = BRAID_T_REMOTE_WRITE | BRAID_T_COPIES_SOURCE | BRAID_T_PUT_STARTS,
+    .flags = BRAID_T_REMOTE_WRITE | BRAID_T_PUT_STARTS,
     .init = verbs_init,
     .fini = braid_verbs_dev_fini,
     .device_count = verbs_device_count,
