@@ -137,8 +137,35 @@ def pretend(folder):
     braid_overlap._view = lambda address, rows, width, dtype: tensor_at(address, rows * width).view(rows, width)
 
 
+def settings(rank):
+    """Every operation with settings that only a search chooses, tuned, against plain sums."""
+    import braid_overlap
+    import torch
+    import torch.distributed as dist
+    dist.init_process_group("", rank=rank, world_size=RANKS)
+    torch.manual_seed(3)
+    comm, m, n, k = braid_overlap.Comm(timeout_s=30), 48, 24, 16
+    xs, ws = torch.randn(RANKS, m, k).bfloat16(), torch.randn(RANKS, k, n).bfloat16()
+    total = sum(x.float() @ w.float() for x, w in zip(xs, ws))
+    half, mine = m // RANKS, slice(rank * m // RANKS, (rank + 1) * m // RANKS)
+    shards = torch.cat([x[:half] for x in xs]).float()
+    for op, x, want in (("ag_gemm", xs[rank][:half], shards @ ws[rank].float()), ("gemm_rs", xs[rank], total[mine]), ("gemm_ar", xs[rank], total)):
+        for how in ({}, {"num_splits": 3, "taper": 2, "signal": 1, "num_sm": 4}, {"num_splits": 2, "direct": 1, "signal": 2, "lanes": 3}):
+            gemm = comm.gemm(op, m, n, k, method="ring_exchange", **how)
+            gemm.tune()
+            y = gemm(x.contiguous(), ws[rank])
+            error = ((y.float() - want).norm() / want.norm()).item()
+            assert error < 1e-2 and gemm.status() is None and gemm.info()["direct"] == how.get("direct", 0), (op, how, error)
+            gemm.close()
+    comm.close()
+    dist.destroy_process_group()
+
+
 def child(folder, part, rank):
     pretend(folder)
+    if part == "settings":
+        settings(rank)
+        return
     if part == "mlp":
         import main
         import torch
@@ -176,6 +203,7 @@ def main():
         copies(sys.argv[1], sys.argv[2], folder)
         environment = {**os.environ, "LIBBRAID": str(folder / "libbraid.so"), "MASTER_ADDR": "127.0.0.1", "OMP_NUM_THREADS": "1",
                        "LD_LIBRARY_PATH": f"{folder}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+        part(folder, "settings", environment)
         part(folder, "mlp", environment)
         part(folder, "overlap", environment)
         rows = [json.loads(line) for line in open(folder / "rows.jsonl")]
