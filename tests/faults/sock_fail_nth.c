@@ -27,7 +27,7 @@
 
 #define LARGE        (1024 * 1024)
 #define SMALL        64
-#define WAIT_NS      (10ull * 1000 * 1000 * 1000)
+#define WAIT_NS      (60ull * 1000 * 1000 * 1000)
 #define MAX_WARNINGS 6
 #define MAX_NTH      40
 
