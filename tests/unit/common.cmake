@@ -1,3 +1,4 @@
+# Unit tests of common/; read by CMakeLists.txt.
 braid_unit_test(common/log LINKS braid_common)
 braid_unit_test(common/param LINKS braid_common)
 braid_unit_test(common/units LINKS braid_common)

@@ -1,3 +1,4 @@
+# Unit tests of common/topo/; read by CMakeLists.txt.
 foreach(name topo topo_synthetic topo_path topo_cut topo_summary topo_nccl topo_files topo_capture topo_live topo_open)
   braid_unit_test(common/topo/${name} LINKS braid_topo)
 endforeach()

@@ -1,3 +1,4 @@
+# Unit tests of tuner-plugin/; read by CMakeLists.txt.
 braid_unit_test(tuner-plugin/tuner LINKS braid_tuner braid_common)
 braid_unit_test(tuner-plugin/machine LINKS braid_tuner braid_topo braid_common)
 foreach(part cost load nccl_model profile profile_set waves)
