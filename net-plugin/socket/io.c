@@ -33,7 +33,6 @@ struct braid_io_thread {
     int epoll, event;
     struct braid_uring *ring; /* NULL without */
     atomic_bool stopping;
-    bool times; /* a trial compares CPU time */
     pthread_mutex_t run;
     struct braid_socket_lane *table[TABLE]; /* lanes by id modulo TABLE, chained by io_next */
     struct braid_socket_lane *active;       /* being worked on, chained by io_active_next */
@@ -178,12 +177,13 @@ static struct braid_probe *move_lanes(struct braid_io_thread *thread)
 
 static void work_on_lanes(struct braid_io_thread *thread)
 {
-    uint64_t from = thread->times ? braid_socket_cpu_ns() : 0;
+    struct braid_socket_lane *first = thread->active; /* it speaks for all */
+    bool times = first != NULL && first->probe != NULL && braid_probe_compares_cpu(first->probe);
+    uint64_t from = times ? braid_socket_cpu_ns() : 0;
     struct braid_probe *timed = move_lanes(thread);
 
     if (from != 0 && timed != NULL)
         atomic_fetch_add(&timed->cpu_ns, braid_socket_cpu_ns() - from);
-    thread->times = timed != NULL; /* from the next time on */
 }
 
 /* A notification for a lane that may rest, or be gone. */

@@ -690,7 +690,8 @@ int braid_socket_finish(struct braid_socket_lane *lane, const struct braid_socke
 bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane)
 {
     return lane->probe != NULL && braid_probe_compares_cpu(lane->probe) &&
-           (lane->probed || braid_zerocopy_is_busy(&lane->zerocopy));
+           (lane->probed || braid_conn_has_puts(lane->base.conn) ||
+            braid_zerocopy_is_busy(&lane->zerocopy));
 }
 
 uint64_t braid_socket_cpu_ns(void)

@@ -126,7 +126,7 @@ int braid_socket_prepare(struct braid_socket_lane *lane, struct braid_socket_cal
 int braid_socket_finish(struct braid_socket_lane *lane, const struct braid_socket_call *tx,
                         ssize_t sent, const struct braid_socket_call *rx, ssize_t got);
 
-/* Whether a trial compares CPU time, and a chunk of this lane is part of it: then probe->cpu_ns grows by what moving takes. Lane lock held. */
+/* Whether a trial compares CPU time, and chunks of this lane are part of it: then probe->cpu_ns grows by what moving takes. Lane lock held. */
 bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane);
 /* CPU time of this thread. */
 uint64_t braid_socket_cpu_ns(void);
