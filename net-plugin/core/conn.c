@@ -193,9 +193,8 @@ void braid_lane_failed(struct braid_lane *lane, int error, const char *what)
         return; /* said already */
     lane->ops->describe(conn, where, sizeof(where));
     if (atomic_load(&conn->peer_closed)) {
-        BRAID_INFO(BRAID_LOG_NET, "peer %s closed the connection (%s)", conn->peer, where);
-        if (!has_lane_up(conn))
-            atomic_store(&conn->ended, true);
+        if (!has_lane_up(conn) && !atomic_exchange(&conn->ended, true))
+            BRAID_INFO(BRAID_LOG_NET, "peer %s closed the connection (%s)", conn->peer, where);
         return;
     }
     if (error == -ECONNRESET || error == -EPIPE)

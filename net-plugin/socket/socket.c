@@ -45,13 +45,16 @@ static int devices_count;
 /* A connection's state here. */
 struct socket_conn {
     int dev;
-    unsigned streams; /* agreed, besides stream 0 */
+    unsigned streams;     /* agreed, besides stream 0 */
+    atomic_uint reserved; /* of them, the most that were ever asked for */
     struct braid_socket_offer ours;
     struct braid_socket_route routes[BRAID_SOCKET_RAILS];
     int routes_count;
     struct braid_socket_lane *lanes;
     struct braid_stages *stages; /* once GPU memory was registered */
 };
+
+static atomic_uint reserved_streams; /* of all connections of this process */
 
 static bool uses_cuda; /* BRAID_SOCKET_CUDA, and there is a driver */
 static pthread_mutex_t stages_lock = PTHREAD_MUTEX_INITIALIZER; /* making of stages */
@@ -374,6 +377,7 @@ static void socket_detach(struct braid_conn *conn)
         braid_socket_lane_free(lane);
     }
     braid_stages_free(sc->stages);
+    atomic_fetch_sub(&reserved_streams, atomic_load(&sc->reserved));
     free(sc);
     braid_conn_set_tp(conn, NULL);
 }
@@ -438,6 +442,28 @@ static void socket_mr_dereg(struct braid_mr *mr)
 {
 }
 
+/*
+ * Whether the process has descriptors for `streams` of this connection, `missing` of which do not exist yet. What is asked for counts until
+ * the connection ends, since others ask before it is there. Half of what bulk may have is for what peers open towards this process.
+ */
+static bool reserve_streams(struct socket_conn *sc, unsigned streams, unsigned missing)
+{
+    unsigned had = atomic_load_explicit(&sc->reserved, memory_order_relaxed), more;
+
+    if (streams <= had)
+        return true;
+    more = streams - had;
+    if (atomic_load_explicit(&braid_socket_lanes, memory_order_relaxed) + missing >
+        braid_socket_plan.lanes_max)
+        return false;
+    if (atomic_fetch_add(&reserved_streams, more) + more > braid_socket_plan.lanes_max / 2 ||
+        !atomic_compare_exchange_strong(&sc->reserved, &had, streams)) {
+        atomic_fetch_sub(&reserved_streams, more);
+        return false; /* no room, or another thread was here: the next kick looks again */
+    }
+    return true;
+}
+
 /* Bulk waits: the streams for it are made when it comes for the first time, and their threads woken. */
 static void socket_kick(struct braid_lane *base)
 {
@@ -451,9 +477,7 @@ static void socket_kick(struct braid_lane *base)
         return;
     if (!first->rails)
         streams = MIN(streams, braid_probe_choice(first->probe).streams);
-    if (streams < count ||
-        atomic_load_explicit(&braid_socket_lanes, memory_order_relaxed) + streams + 1 - count <=
-            braid_socket_plan.lanes_max)
+    if (streams < count || reserve_streams(sc, streams, streams + 1 - count))
         braid_conn_want_streams(conn, streams);
     if (count == 1 || streams == 0) {
         if (braid_socket_plan.threads_help)

@@ -287,6 +287,7 @@ static void fit_combo(struct problem *problem, double channel_us, double channel
     problem->pull[0] = 0.002;
     problem->pull[1] = channel_pull / (problem->scale_us * problem->scale_us);
     problem->pull[2] = problem->pull[3] = 0.01;
+    memcpy(best, problem->prior, sizeof(best));
     for (int try = 0; try < 3; try++) {
         const double width[DIMS] = {0.5, 0.02 * problem->scale_us, 0.5, 0.5};
         double x[DIMS], f;
