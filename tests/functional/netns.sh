@@ -73,7 +73,16 @@ rails_cut() {
   second_cable
   shape bn0 400mbit
   shape bn1 200mbit
-  BRAID_SOCKET_RAILS=1 BRAID_PEER_TIMEOUT_S=3 traffic hook --hook "ip -n $a link set bn1 down"
+  # Not before both connections have a stream over the cable: without one, its loss is nobody's error.
+  cat >"$log" <<END
+for try in \$(seq 200); do
+  [ "\$(ip netns exec $a ss -Hnt state established src 10.78.0.1 | wc -l)" -ge 2 ] && break
+  sleep 0.1
+done
+sleep 0.3
+ip -n $a link set bn1 down
+END
+  BRAID_SOCKET_RAILS=1 BRAID_PEER_TIMEOUT_S=3 traffic hook --hook "sh $log"
 }
 # Bulk, N times 64 MiB each way, and what was decided about its streams.
 decisions() { # N
