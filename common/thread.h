@@ -1,6 +1,6 @@
 /*
  * Starting a helper thread: named, all signals blocked (they belong to the application). No state; any thread.
- * Called by: core's maintenance thread, the socket transport's I/O threads, proxies.
+ * Called by: core's maintenance thread, the socket transport's I/O threads, the device library's watchdogs.
  */
 #ifndef BRAID_COMMON_THREAD_H
 #define BRAID_COMMON_THREAD_H
@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* `name` has at most 15 characters. 0 or a negative errno. The caller joins. */
+/* `name` has at most 15 characters. 0 or a negative errno. The caller joins, or detaches. */
 int braid_thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *arg);
 
 /* "0-3,8" as a set of processors. False when the text is none. */

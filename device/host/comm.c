@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/thread.h"
 #include "common/util.h"
 
 void braid_comm_config_init(struct braid_comm_config *config)
@@ -455,19 +456,17 @@ int braid_comm_create(struct braid_comm **comm_p, const struct braid_bootstrap *
     return braid_comm_build(comm_p, bootstrap, &resolved, NULL);
 }
 
-/* Waiting for the GPU with a bound: cuCtxSynchronize has none, so a thread of its own calls it. The last of the two frees this. */
+/*
+ * Waiting for the GPU with a bound: cuCtxSynchronize has none, so a thread of its own calls it. A thread that comes back in time is
+ * joined, so that nothing of this library runs once the caller may unload it; one that does not is left behind and frees this.
+ */
+enum { IDLE_WAITING, IDLE_DONE, IDLE_LEFT };
+
 struct idle_wait {
     const struct braid_cuda *cuda;
     void *context;
-    _Atomic int idle;
-    _Atomic int holders;
+    _Atomic int state;
 };
-
-static void idle_wait_drop(struct idle_wait *w)
-{
-    if (atomic_fetch_sub_explicit(&w->holders, 1, memory_order_acq_rel) == 1)
-        free(w);
-}
 
 static void *idle_wait_main(void *argument)
 {
@@ -479,8 +478,8 @@ static void *idle_wait_main(void *argument)
             ->context_synchronize(); /* an error (a faulted context) also means that nothing runs */
         w->cuda->context_pop(&context);
     }
-    atomic_store_explicit(&w->idle, 1, memory_order_release);
-    idle_wait_drop(w);
+    if (atomic_exchange(&w->state, IDLE_DONE) == IDLE_LEFT)
+        free(w);
     return NULL;
 }
 
@@ -491,26 +490,26 @@ static int wait_idle(const struct braid_comm *comm, uint64_t bound_ns)
     uint64_t deadline = braid_now_ns() + bound_ns;
     uint64_t nap = 5 * BRAID_NS_PER_US;
     pthread_t thread;
-    int idle;
 
     if (w == NULL)
         return -ENOMEM;
     w->cuda = comm->cuda;
     w->context = comm->context;
-    atomic_init(&w->idle, 0);
-    atomic_init(&w->holders, 2);
-    if (pthread_create(&thread, NULL, idle_wait_main, w) != 0) {
+    if (braid_thread_start(&thread, "braid-idle", idle_wait_main, w) != 0) {
         free(w);
         return -EAGAIN;
     }
-    pthread_detach(thread);
-    while ((idle = atomic_load_explicit(&w->idle, memory_order_acquire)) == 0 &&
-           braid_now_ns() < deadline) {
+    while (atomic_load(&w->state) == IDLE_WAITING && braid_now_ns() < deadline) {
         braid_sleep_ns(nap);
         nap = MIN(2 * nap, BRAID_NS_PER_MS);
     }
-    idle_wait_drop(w);
-    return idle ? 0 : -ETIMEDOUT;
+    if (atomic_exchange(&w->state, IDLE_LEFT) == IDLE_WAITING) {
+        pthread_detach(thread);
+        return -ETIMEDOUT;
+    }
+    pthread_join(thread, NULL); /* it has only to return */
+    free(w);
+    return 0;
 }
 
 int braid_comm_destroy(struct braid_comm *comm)

@@ -25,6 +25,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "device/host/driver.h"
 #include "device/host/inside.h"
@@ -419,7 +420,7 @@ static void *watch(void *argument)
 
 static int start_watchdog(struct braid_engine *e)
 {
-    if (pthread_create(&e->thread, NULL, watch, e) != 0) {
+    if (braid_thread_start(&e->thread, "braid-engine", watch, e) != 0) {
         BRAID_WARN("the thread that bounds copy engines' waits cannot be started");
         return -EAGAIN;
     }

@@ -1,8 +1,8 @@
 /*
  * What a schedule is expected to take, see gemm_choice.h. A product is tiles; tiles go to the SMs in order, so that the next product
  * on another lane begins where the last wave of the one before leaves SMs idle. Beside it runs one copy engine. The constants are
- * fitted to 20 times of two H200 over NVLink 4 (CUDA graphs, tests/gpu/results/overlap-*, two of the machines); fitted to half of the
- * shapes they miss the others by 2.8 % on average and by 7.5 % at most. More than two ranks have not been measured.
+ * fitted to times of two H200 over NVLink 4 (CUDA graphs, tests/gpu/results/overlap-*); gemm_choice_test holds the model within 8 % of them.
+ * Other shapes and more than two ranks have not been measured.
  * Threading: pure functions. Called by: gemm_choice.c.
  */
 #include "device/ops/gemm_choice.h"

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/thread.h"
 #include "common/util.h"
 
 #define PERIOD_NS 5000000u
@@ -172,7 +173,7 @@ int braid_gemm_watch_add(struct braid_gemm_watch *watch)
     watch->next = first;
     first = watch;
     if (!running) {
-        rc = -pthread_create(&thread, NULL, watch_all, NULL);
+        rc = braid_thread_start(&thread, "braid-gemm", watch_all, NULL);
         if (rc == 0) {
             pthread_detach(thread);
             running = true;

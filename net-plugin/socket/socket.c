@@ -454,7 +454,9 @@ static bool reserve_streams(struct socket_conn *sc, unsigned streams, unsigned m
         return true;
     more = streams - had;
     if (atomic_load_explicit(&braid_socket_lanes, memory_order_relaxed) + missing >
-        braid_socket_plan.lanes_max)
+            braid_socket_plan.lanes_max ||
+        atomic_load_explicit(&reserved_streams, memory_order_relaxed) + more >
+            braid_socket_plan.lanes_max / 2)
         return false;
     if (atomic_fetch_add(&reserved_streams, more) + more > braid_socket_plan.lanes_max / 2 ||
         !atomic_compare_exchange_strong(&sc->reserved, &had, streams)) {

@@ -34,6 +34,7 @@ endfunction()
 function(braid_shared name)
   braid_module(${name} SHARED ${ARGN})
   target_link_libraries(${name} INTERFACE braid::headers)
+  target_link_options(${name} PRIVATE -Wl,-z,nodelete) # a watchdog that a hung GPU holds may outlast dlclose
   set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   install(TARGETS ${name} EXPORT BraidTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endfunction()
