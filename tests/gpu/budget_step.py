@@ -115,13 +115,13 @@ def run_case(torch, dist, control, case, rank):
         for name in chosen:
             d, efficiency = us[f"D/{name}"], max(us["A"], fastest) / us[f"D/{name}"]
             print(f"  {name:10} {chosen[name]:22} {us[f'B/{name}']:8.0f} {d:8.0f} {efficiency:10.3f} {us['D/nccl'] / d:12.3f}")
-            base = {"bench": "overlap", "runs": 15, "peers": {"nccl": round(us["D/nccl"], 1)}, "note": chosen[name]}
+            base = {"bench": "overlap_channels", "runs": 15, "peers": {"nccl": round(us["D/nccl"], 1)}, "note": chosen[name]}
             prefix = f"gemm_beside_all_reduce/{label}/{name}"
             rows.append({**base, "case": prefix, "metric": "D_us", "value": round(d, 1), "spread": [round(s, 1) for s in spread[f"D/{name}"]],
                          "limit": round(max(us["A"], fastest), 1)})
-            rows.append({"bench": "overlap", "runs": 15, "case": prefix, "metric": "B_us", "value": round(us[f"B/{name}"], 1)})
-            rows.append({"bench": "overlap", "runs": 15, "case": prefix, "metric": "efficiency_ratio", "value": round(efficiency, 4)})
-        rows.append({"bench": "overlap", "runs": 15, "case": f"gemm_beside_all_reduce/{label}", "metric": "A_us", "value": round(us["A"], 1)})
+            rows.append({"bench": "overlap_channels", "runs": 15, "case": prefix, "metric": "B_us", "value": round(us[f"B/{name}"], 1)})
+            rows.append({"bench": "overlap_channels", "runs": 15, "case": prefix, "metric": "efficiency_ratio", "value": round(efficiency, 4)})
+        rows.append({"bench": "overlap_channels", "runs": 15, "case": f"gemm_beside_all_reduce/{label}", "metric": "A_us", "value": round(us["A"], 1)})
     return rows
 
 
@@ -139,7 +139,7 @@ def worker(rank, port):
         stamp = {"machine": f"2x {torch.cuda.get_device_name().removeprefix('NVIDIA ')} NVLink", "date": datetime.date.today().isoformat(),
                  "versions": {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "torch": torch.__version__, "cuda": torch.version.cuda},
                  "commit": os.environ.get("COMMIT", "unknown")}
-        path = OUT / f"overlap-{stamp['date']}-21.jsonl"
+        path = OUT / f"overlap_channels-{stamp['date']}-21.jsonl"
         path.write_text("".join(json.dumps({**row, **stamp}) + "\n" for row in rows))
         print(f"rows: {path}")
     sys.stdout.flush()

@@ -2,7 +2,7 @@
 """Pictures of the tuner's rows: regret by collective and size, and GEMMs beside an all-reduce by channel budget.
 
 usage: plot_rows.py [--out FOLDER] ROWS.jsonl ...      (needs matplotlib; runs on any machine)
-Writes regret-<sweep>.{png,svg} for `tuner_regret` rows and budget.{png,svg} for `overlap` rows of gemm_beside_all_reduce.
+Writes regret-<sweep>.{png,svg} for `tuner_regret` rows and budget.{png,svg} for `overlap_channels` rows of gemm_beside_all_reduce.
 """
 import argparse
 import collections
@@ -97,7 +97,7 @@ def main():
     except ImportError:
         sys.exit("plot_rows.py: needs matplotlib")
     rows = [json.loads(line) for path in args.rows for line in path.read_text().splitlines() if line]
-    for bench, draw in (("tuner_regret", regret), ("overlap", budget)):
+    for bench, draw in (("tuner_regret", regret), ("overlap_channels", budget)):
         mine = [row for row in rows if row["bench"] == bench]
         if mine:
             draw(plt, mine, args.out)
