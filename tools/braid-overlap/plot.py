@@ -54,6 +54,9 @@ def draw(cases, out):
     spread = [[r["value"] - r.get("spread", [r["value"]])[0] for r in rows], [r.get("spread", [r["value"]])[-1] - r["value"] for r in rows]]
     bottom.errorbar(range(len(names)), [r["value"] for r in rows], [[max(0, x) for x in s] for s in spread], fmt="D", color="#228833",
                     label="Braid, default choice")
+    void = [(n, r["value"]) for n, r in enumerate(rows) if r.get("note", "").endswith("void")]
+    if void:
+        bottom.plot(*zip(*void), "D", color="white", markeredgecolor="#228833", label="void: the serial check failed", zorder=3)
     for peer, text, marker in PEERS:
         have = [(n, r["peers"][peer]) for n, r in enumerate(rows) if peer in r.get("peers", {})]
         if have:

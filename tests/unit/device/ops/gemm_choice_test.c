@@ -34,28 +34,33 @@ static void test_model_is_near_measured_products(void **state)
     }
 }
 
-/* Whole operations on two H200 (tests/gpu/results/overlap-2026-11-29.jsonl); the longest are left out, because power limits them. */
+/*
+ * Whole operations on two H200 (tests/gpu/results/overlap-2026-11-29-2.jsonl: what the model chose, measured after it was fitted); the
+ * longest are left out, because power limits them. Of the gather of 2048 rows the one with searched algorithms: cuBLASLt's own is 10 %
+ * slower.
+ */
 static const struct {
     int op, method;
     int64_t m, n, k;
     int splits, taper, num_sm;
     double us;
 } operations[] = {
-    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 8192, 4096, 8192, 1, 0, 0, 694.1},
-    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 8192, 8192, 4096, 2, 0, 0, 776.9},
-    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 2048, 8192, 14336, 2, 0, 0, 665.7},
-    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 16384, 2048, 4096, 1, 0, 0, 375.1},
-    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 16384, 4096, 2048, 2, 0, 0, 447.1},
-    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 16384, 1024, 8192, 4, 1, 0, 440.5},
-    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 16384, 8192, 1024, 8, 0, 0, 504.5},
-    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 8192, 1024, 4096, 4, 1, 0, 147.1},
-    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 8192, 4096, 1024, 4, 0, 0, 177.3},
-    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 512, 14336, 8192, 1, 0, 0, 177.5},
-    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 512, 8192, 14336, 1, 0, 32, 175.7},
-    {BRAID_AG_GEMM, BRAID_GEMM_SERIAL, 128, 14336, 8192, 1, 0, 32, 74.0},
-    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 128, 8192, 14336, 1, 0, 32, 72.1},
-    {BRAID_AG_GEMM, BRAID_GEMM_SERIAL, 64, 4096, 8192, 1, 0, 32, 29.5},
-    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 64, 8192, 4096, 1, 0, 32, 26.1},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 8192, 4096, 8192, 1, 0, 0, 673.9},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 8192, 8192, 4096, 2, 0, 0, 753.8},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 2048, 14336, 8192, 1, 0, 0, 647.7},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 2048, 8192, 14336, 2, 0, 0, 652.7},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 16384, 2048, 4096, 2, 0, 0, 348.2},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 16384, 4096, 2048, 3, 0, 0, 395.3},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 16384, 1024, 8192, 6, 2, 0, 424.9},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 16384, 8192, 1024, 8, 1, 0, 484.5},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 8192, 1024, 4096, 2, 0, 0, 145.9},
+    {BRAID_GEMM_RS, BRAID_GEMM_RING_EXCHANGE, 8192, 4096, 1024, 3, 1, 0, 178.9},
+    {BRAID_AG_GEMM, BRAID_GEMM_RING_EXCHANGE, 512, 14336, 8192, 1, 0, 0, 172.7},
+    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 512, 8192, 14336, 1, 0, 32, 171.6},
+    {BRAID_AG_GEMM, BRAID_GEMM_SERIAL, 128, 14336, 8192, 1, 0, 32, 70.8},
+    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 128, 8192, 14336, 1, 0, 32, 69.4},
+    {BRAID_AG_GEMM, BRAID_GEMM_SERIAL, 64, 4096, 8192, 1, 0, 32, 29.4},
+    {BRAID_GEMM_RS, BRAID_GEMM_SERIAL, 64, 8192, 4096, 1, 0, 32, 26.3},
 };
 
 static void test_model_is_near_measured_operations(void **state)
