@@ -2,10 +2,9 @@
  * Real NCCL as two ranks that pose as two nodes, so that every byte goes through a net plugin.
  *   check   Braid only: every collective over sizes from 0 elements to 256 MiB, results compared with the host's, communicators
  *           made and destroyed twice; fails unless NCCL's own log says that it uses the network Braid
- *   sweep   Braid alone under eight settings of I/O threads and streams (t4s2: 4 threads, 2 streams; fast: NCCL is told of
- *           100 Gbit/s), a table
+ *   sweep   Braid alone under up to eight settings of its own, one of the tables below (--table), no rows
  *   bench   Braid beside NCCL's own sockets (default and six settings by hand), all processes alive at once and taking turns;
- *           writes one JSON row a case
+ *           writes one JSON row a case. "braid" is what users get, the net plugin and the tuner; "net_alone" is without the tuner
  * The parent has no CUDA and no NCCL in it. Every answer of a rank is waited for with a bound; who is late is named and
  * everything is ended. The two ranks use GPU 0 and 1, or one GPU (then under MPS: tests/gpu/run_nccl_sockets.sh).
  */
@@ -33,38 +32,79 @@ const char *const operation_names[OPERATIONS] = {
 /* A way to communicate: two processes and their environment. */
 struct transport {
     const char *name;
-    const char *threads; /* of NCCL's sockets, NULL: its default */
-    const char *sockets;
-    int braid;
+    const char *threads; /* of NCCL's sockets or Braid's I/O threads, NULL: the default */
+    const char *sockets; /* NCCL's sockets a thread, Braid's streams */
+    const char *speed;   /* BRAID_SOCKET_SPEED_MBPS, NULL: the default */
+    int braid;           /* NET_ALONE or WITH_TUNER; 0: NCCL's own sockets */
     pid_t pids[RANKS];
     int fds[RANKS];
     char logs[RANKS][512];
 };
 
-static struct transport transports[] = {{"braid", NULL, NULL, 1, {0}, {-1, -1}, {"", ""}},
-                                        {"default", NULL, NULL, 0, {0}, {-1, -1}, {"", ""}},
-                                        {"1x1", "1", "1", 0, {0}, {-1, -1}, {"", ""}},
-                                        {"2x4", "2", "4", 0, {0}, {-1, -1}, {"", ""}},
-                                        {"4x4", "4", "4", 0, {0}, {-1, -1}, {"", ""}},
-                                        {"8x4", "8", "4", 0, {0}, {-1, -1}, {"", ""}},
-                                        {"4x8", "4", "8", 0, {0}, {-1, -1}, {"", ""}},
-                                        {"8x8", "8", "8", 0, {0}, {-1, -1}, {"", ""}}};
-#define TRANSPORTS (int)(sizeof(transports) / sizeof(transports[0]))
-#define DEFAULT    1
-#define FIRST_HAND 2
+enum { NET_ALONE = 1, WITH_TUNER = 2 };
+
+#define MAX_TRANSPORTS 9
+#define DEFAULT        1
+#define FIRST_HAND     2
+#define HANDS          6
+
+static const struct transport bench_table[MAX_TRANSPORTS] = {
+    {.name = "braid", .braid = WITH_TUNER},
+    {.name = "default"},
+    {.name = "1x1", .threads = "1", .sockets = "1"},
+    {.name = "2x4", .threads = "2", .sockets = "4"},
+    {.name = "4x4", .threads = "4", .sockets = "4"},
+    {.name = "8x4", .threads = "8", .sockets = "4"},
+    {.name = "4x8", .threads = "4", .sockets = "8"},
+    {.name = "8x8", .threads = "8", .sockets = "8"},
+    {.name = "net_alone", .braid = NET_ALONE}};
+
+/* I/O threads and streams: t4s2 are 4 threads and 2 streams, net plugin alone. */
+static const struct transport threads_table[MAX_TRANSPORTS] = {
+    {.name = "auto", .braid = NET_ALONE},
+    {.name = "t4s0", .threads = "4", .sockets = "0", .braid = NET_ALONE},
+    {.name = "t6s2fast", .threads = "6", .sockets = "2", .speed = "400000", .braid = NET_ALONE},
+    {.name = "t4s1", .threads = "4", .sockets = "1", .braid = NET_ALONE},
+    {.name = "t4s2", .threads = "4", .sockets = "2", .braid = NET_ALONE},
+    {.name = "t6s2", .threads = "6", .sockets = "2", .braid = NET_ALONE},
+    {.name = "t6s3", .threads = "6", .sockets = "3", .braid = NET_ALONE},
+    {.name = "t8s4", .threads = "8", .sockets = "4", .braid = NET_ALONE}};
+
+/*
+ * What NCCL is told of the interface's speed, with the tuner and without. On Hopper and Blackwell NCCL makes of 10 Gbit/s 2 channels, of
+ * 39 (also on Ampere) and 400 it makes 4, of 80 it makes 8.
+ */
+static const struct transport channels_table[MAX_TRANSPORTS] = {
+    {.name = "s10", .speed = "10000", .braid = NET_ALONE},
+    {.name = "s10t", .speed = "10000", .braid = WITH_TUNER},
+    {.name = "s39", .speed = "39000", .braid = NET_ALONE},
+    {.name = "s39t", .speed = "39000", .braid = WITH_TUNER},
+    {.name = "s80", .speed = "80000", .braid = NET_ALONE},
+    {.name = "s80t", .speed = "80000", .braid = WITH_TUNER},
+    {.name = "s400", .speed = "400000", .braid = NET_ALONE},
+    {.name = "s400t", .speed = "400000", .braid = WITH_TUNER}};
+
+static const struct {
+    const char *name;
+    const struct transport *table;
+} tables[] = {{"threads", threads_table}, {"channels", channels_table}};
+
+static struct transport transports[MAX_TRANSPORTS];
+static int transports_count;
 
 struct bench_case {
     int op;
     uint64_t bytes;
     int iterations;
     int rounds;
-    double us[TRANSPORTS][MAX_ROUNDS];
-    double cpu[TRANSPORTS][MAX_ROUNDS];
+    double us[MAX_TRANSPORTS][MAX_ROUNDS];
+    double cpu[MAX_TRANSPORTS][MAX_ROUNDS];
 };
 
 static struct {
     const char *program;
     const char *plugin;
+    const char *table;  /* of sweep */
     const char *folder; /* for NCCL's logs and the rows */
     double seconds;     /* budget of the benchmark rounds */
     uint64_t max_bytes;
@@ -75,6 +115,7 @@ static struct {
     double tcp_GBps;
     double pcie_GBps;
 } run = {.plugin = "build/dev/lib/libnccl-net-braid.so",
+         .table = "threads",
          .folder = "build/gpu-results",
          .seconds = 100,
          .max_bytes = (uint64_t)512 << 20,
@@ -90,7 +131,7 @@ static double now_s(void)
 
 static void end_all(void)
 {
-    for (int t = 0; t < TRANSPORTS; t++)
+    for (int t = 0; t < transports_count; t++)
         for (int r = 0; r < RANKS; r++)
             if (transports[t].pids[r] > 0) {
                 kill(transports[t].pids[r], SIGKILL);
@@ -133,6 +174,17 @@ __attribute__((noreturn)) static void die(const struct transport *t, int rank, c
     exit(1);
 }
 
+/* The tuner lies beside the net plugin. */
+static void set_tuner(const struct transport *t)
+{
+    char path[1024];
+    const char *slash = strrchr(run.plugin, '/');
+
+    snprintf(path, sizeof(path), "%.*slibnccl-tuner-braid.so",
+             slash ? (int)(slash + 1 - run.plugin) : 0, run.plugin);
+    setenv("NCCL_TUNER_PLUGIN", t->braid == WITH_TUNER ? path : "none", 1);
+}
+
 static void set_environment(const struct transport *t, int rank)
 {
     char host[32];
@@ -148,19 +200,19 @@ static void set_environment(const struct transport *t, int rank)
     setenv("NCCL_DEBUG_FILE", t->logs[rank], 1);
     setenv("NCCL_NET_PLUGIN", t->braid ? run.plugin : "none", 1);
     setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 1);
-    setenv("NCCL_TUNER_PLUGIN", "none", 1);
+    set_tuner(t);
     unsetenv("NCCL_NET");
     if (!t->braid)
         setenv("NCCL_NET", "Socket", 1);
     if (t->threads && t->braid) {
         setenv("BRAID_SOCKET_THREADS", t->threads, 1);
         setenv("BRAID_SOCKET_STREAMS", t->sockets, 1);
-        if (strstr(t->name, "fast"))
-            setenv("BRAID_SOCKET_SPEED_MBPS", "100000", 1);
     } else if (t->threads) {
         setenv("NCCL_SOCKET_NTHREADS", t->threads, 1);
         setenv("NCCL_NSOCKS_PERTHREAD", t->sockets, 1);
     }
+    if (t->speed)
+        setenv("BRAID_SOCKET_SPEED_MBPS", t->speed, 1);
 }
 
 static void start_rank(struct transport *t, int rank)
@@ -315,6 +367,18 @@ static void check_sizes(struct transport *t, int *checked)
             }
 }
 
+static int use_table(const struct transport *table)
+{
+    memcpy(transports, table, sizeof(transports));
+    for (transports_count = 0; transports_count < MAX_TRANSPORTS; transports_count++) {
+        if (!transports[transports_count].name)
+            break;
+        for (int r = 0; r < RANKS; r++)
+            transports[transports_count].fds[r] = -1;
+    }
+    return transports_count;
+}
+
 static int check(void)
 {
     struct transport *t = &transports[0];
@@ -322,6 +386,7 @@ static int check(void)
     double begin = now_s();
     int checked = 0;
 
+    use_table(bench_table);
     for (int r = 0; r < RANKS; r++)
         start_rank(t, r);
     make_communicator(t);
@@ -390,8 +455,8 @@ static void one_round(struct bench_case *cases, int count, int round, double dea
 
         if (now_s() > deadline)
             return;
-        for (int i = 0; i < TRANSPORTS; i++) {
-            int t = (i + round + k) % TRANSPORTS;
+        for (int i = 0; i < transports_count; i++) {
+            int t = (i + round + k) % transports_count;
             struct command c = {
                 .verb = VERB_TIME, .op = b->op, .bytes = b->bytes, .iterations = b->iterations};
             struct answer a = both(&transports[t], &c, operation_names[b->op]);
@@ -435,7 +500,7 @@ static int fastest_by_hand(const struct bench_case *b)
 {
     int best = FIRST_HAND;
 
-    for (int t = FIRST_HAND; t < TRANSPORTS; t++)
+    for (int t = FIRST_HAND; t < FIRST_HAND + HANDS; t++)
         if (median(b->us[t], b->rounds, NULL, NULL) < median(b->us[best], b->rounds, NULL, NULL))
             best = t;
     return best;
@@ -444,7 +509,7 @@ static int fastest_by_hand(const struct bench_case *b)
 static void write_row(FILE *file, const struct bench_case *b, const char *metric, double scale,
                       int inverse, int limited)
 {
-    double middle[TRANSPORTS];
+    double middle[MAX_TRANSPORTS];
     double low = 0;
     double high = 0;
     int best = fastest_by_hand(b);
@@ -452,7 +517,7 @@ static void write_row(FILE *file, const struct bench_case *b, const char *metric
     char date[16];
     time_t seconds = time(NULL);
 
-    for (int t = 0; t < TRANSPORTS; t++) {
+    for (int t = 0; t < transports_count; t++) {
         const double *values = strcmp(metric, "cpu_s_per_GiB") == 0 ? b->cpu[t] : b->us[t];
 
         middle[t] = median(values, b->rounds, t ? NULL : &low, t ? NULL : &high);
@@ -462,10 +527,11 @@ static void write_row(FILE *file, const struct bench_case *b, const char *metric
     fprintf(file,
             "{\"bench\": \"nccl_over_sockets\", \"case\": \"%s/%llu\", \"metric\": \"%s\", "
             "\"value\": %.4g, \"spread\": [%.4g, "
-            "%.4g], \"runs\": %d, \"peers\": {\"nccl_default\": %.4g, \"nccl_best\": %.4g}, ",
+            "%.4g], \"runs\": %d, \"peers\": {\"nccl_default\": %.4g, \"nccl_best\": %.4g, "
+            "\"braid_net_alone\": %.4g}, ",
             operation_names[b->op], (unsigned long long)b->bytes, metric, middle[0],
             inverse ? scale / high : low * scale, inverse ? scale / low : high * scale, b->rounds,
-            middle[DEFAULT], middle[best]);
+            middle[DEFAULT], middle[best], middle[FIRST_HAND + HANDS]);
     if (limited)
         fprintf(file, "\"limit\": %.4g, \"limit_name\": \"%s\", ",
                 run.tcp_GBps < run.pcie_GBps ? run.tcp_GBps : run.pcie_GBps,
@@ -507,9 +573,9 @@ static void write_rows(const struct bench_case *cases, int count)
 static void print_table(const struct bench_case *cases, int count)
 {
     printf("%-26s %6s", "case (us; GB/s if >= 1 MiB)", "rounds");
-    for (int t = 0; t < TRANSPORTS; t++)
+    for (int t = 0; t < transports_count; t++)
         printf(" %8s", transports[t].name);
-    printf("  CPU s/GiB: braid default\n");
+    printf("  CPU s/GiB: %s %s\n", transports[0].name, transports[DEFAULT].name);
     for (int k = 0; k < count; k++) {
         const struct bench_case *b = &cases[k];
         int large = b->bytes >= (1 << 20);
@@ -520,7 +586,7 @@ static void print_table(const struct bench_case *cases, int count)
         snprintf(name, sizeof(name), "%s/%llu", operation_names[b->op],
                  (unsigned long long)b->bytes);
         printf("%-26s %6d", name, b->rounds);
-        for (int t = 0; t < TRANSPORTS; t++) {
+        for (int t = 0; t < transports_count; t++) {
             double us = median(b->us[t], b->rounds, NULL, NULL);
 
             printf(" %8.2f", large ? wire_bytes(b) / 1e3 / us : us);
@@ -535,16 +601,17 @@ static void print_table(const struct bench_case *cases, int count)
            run.tcp_GBps, run.pcie_GBps);
 }
 
-static int bench(void)
+static int measure(const struct transport *table)
 {
     static struct bench_case cases[MAX_CASES];
     int count = make_cases(cases);
     double deadline;
 
-    for (int t = 0; t < TRANSPORTS; t++)
+    use_table(table);
+    for (int t = 0; t < transports_count; t++)
         for (int r = 0; r < RANKS; r++)
             start_rank(&transports[t], r);
-    for (int t = 0; t < TRANSPORTS; t++) {
+    for (int t = 0; t < transports_count; t++) {
         make_communicator(&transports[t]);
         must_use(&transports[t], transports[t].braid ? "Braid" : "Socket");
     }
@@ -554,51 +621,44 @@ static int bench(void)
         one_round(cases, count, round, deadline);
         fprintf(stderr, "round %d, %.0f s left\n", round + 1, deadline - now_s());
     }
-    if (!transports[DEFAULT].braid)
+    if (table == bench_table)
         write_rows(cases, count);
-    for (int t = 0; t < TRANSPORTS; t++)
+    for (int t = 0; t < transports_count; t++)
         stop(&transports[t]);
     print_table(cases, count);
     return 0;
 }
 
-/* The same bench over Braid alone, under eight settings of its own; no rows. */
 static int sweep(void)
 {
-    static const struct transport settings[TRANSPORTS] = {
-        {.name = "auto", .braid = 1},
-        {.name = "t4s0", .threads = "4", .sockets = "0", .braid = 1},
-        {.name = "t6s2fast", .threads = "6", .sockets = "2", .braid = 1},
-        {.name = "t4s1", .threads = "4", .sockets = "1", .braid = 1},
-        {.name = "t4s2", .threads = "4", .sockets = "2", .braid = 1},
-        {.name = "t6s2", .threads = "6", .sockets = "2", .braid = 1},
-        {.name = "t6s3", .threads = "6", .sockets = "3", .braid = 1},
-        {.name = "t8s4", .threads = "8", .sockets = "4", .braid = 1}};
-
-    memcpy(transports, settings, sizeof(transports));
-    return bench();
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+        if (strcmp(tables[i].name, run.table) == 0)
+            return measure(tables[i].table);
+    fprintf(stderr, "nccl_sockets: no table '%s'\n", run.table);
+    return 2;
 }
 
 static void help(void)
 {
     printf("Usage: nccl_sockets check|bench|sweep [--plugin PATH] [--folder PATH] [--seconds S] "
-           "[--max-bytes N] [--answer S]\n"
+           "[--max-bytes N] [--answer S] [--table NAME]\n"
            "  --plugin     the net plugin (default build/dev/lib/libnccl-net-braid.so)\n"
            "  --folder     where NCCL's logs and nccl_over_sockets.jsonl go (default "
            "build/gpu-results)\n"
            "  --seconds    budget of the measured rounds (default 100)\n"
            "  --max-bytes  largest buffer (default 536870912)\n"
            "  --answer     seconds to wait for one answer of a rank (default 60)\n"
+           "  --table      settings of a sweep: threads (default) or channels\n"
            "NCCL_SOCKETS_LIBRARY names libnccl.so.2 when the loader does not find it. Exit: 0 "
            "right, 1 wrong, 2 usage.\n");
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"plugin", 1, NULL, 'p'},  {"folder", 1, NULL, 'f'},
-                                            {"seconds", 1, NULL, 's'}, {"max-bytes", 1, NULL, 'b'},
-                                            {"answer", 1, NULL, 'a'},  {"rank", 1, NULL, 'r'},
-                                            {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"plugin", 1, NULL, 'p'},    {"folder", 1, NULL, 'f'}, {"seconds", 1, NULL, 's'},
+        {"max-bytes", 1, NULL, 'b'}, {"answer", 1, NULL, 'a'}, {"rank", 1, NULL, 'r'},
+        {"table", 1, NULL, 't'},     {"help", 0, NULL, 'h'},   {NULL, 0, NULL, 0}};
     int rank = -1;
     int opt;
 
@@ -609,6 +669,7 @@ int main(int argc, char **argv)
         case 's': run.seconds = atof(optarg); break;
         case 'b': run.max_bytes = strtoull(optarg, NULL, 10); break;
         case 'a': run.answer_s = atoi(optarg); break;
+        case 't': run.table = optarg; break;
         case 'r': rank = atoi(optarg); break;
         default: help(); return opt == 'h' ? 0 : 2;
         }
@@ -622,7 +683,7 @@ int main(int argc, char **argv)
     if (optind + 1 == argc && strcmp(argv[optind], "check") == 0)
         return check();
     if (optind + 1 == argc && strcmp(argv[optind], "bench") == 0)
-        return bench();
+        return measure(bench_table);
     if (optind + 1 == argc && strcmp(argv[optind], "sweep") == 0)
         return sweep();
     help();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
-# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own). Rows go to $OUT (default build/gpu-results).
+# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own, the table that SWEEP names: threads or channels). Rows go to $OUT (default build/gpu-results).
 # BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -45,7 +45,7 @@ for mode in ${*:-check bench}; do
   fi
   # One GPU is shared under MPS, which with_mps starts in a folder of its own and always quits.
   timeout -k 10 "$([ "$mode" = check ] && echo 80 || echo 150)" tests/gpu/with_mps "$build/bin/nccl_sockets" "$mode" \
-    --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$OUT" --seconds "${BENCH_SECONDS:-95}"
+    --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$OUT" --seconds "${BENCH_SECONDS:-95}" --table "${SWEEP:-threads}"
   rc=$?
   [ $rc -eq 77 ] && exit 77
   [ $rc -eq 0 ] || { echo "nccl_sockets $mode: exit code $rc"; failed=1; }
