@@ -66,6 +66,11 @@ int braid_netif_family(const char *text);
 
 /* Fills `found` with all addresses and address-less interfaces of this network namespace; their number or a negative errno. */
 int braid_netif_scan(struct braid_netif_found *found, int max);
+/*
+ * Whether this host's routes would send an answer to a neighbour in one of the interface's subnets out by another interface, as they do
+ * where two interfaces are in one subnet.
+ */
+bool braid_netif_answers_elsewhere(const struct braid_netif *netif);
 /* Speed, NUMA node and PCI path of a chosen interface, as far as sysfs knows them. */
 void braid_netif_read_hardware(struct braid_netif *netif);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/netif.h"
@@ -165,6 +166,55 @@ int braid_netif_scan(struct braid_netif_found *found, int max)
     }
     freeifaddrs(all);
     return count;
+}
+
+/* The address from which the kernel would send to `peer`, without sending; AF_UNSPEC when there is no route. */
+static union braid_addr source_for(const union braid_addr *peer)
+{
+    union braid_addr source = {0};
+    socklen_t len = sizeof(source);
+    int fd = socket(peer->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || connect(fd, &peer->sa, braid_addr_len(peer)) != 0 ||
+        getsockname(fd, &source.sa, &len) != 0)
+        source.sa.sa_family = AF_UNSPEC;
+    if (fd >= 0)
+        close(fd);
+    return source;
+}
+
+static bool has_address(const struct braid_netif *netif, const union braid_addr *addr)
+{
+    for (int i = 0; i < netif->addrs_count; i++) {
+        const union braid_addr *own = &netif->addrs[i];
+        if (own->sa.sa_family == addr->sa.sa_family &&
+            (addr->sa.sa_family == AF_INET6
+                 ? memcmp(&own->v6.sin6_addr, &addr->v6.sin6_addr, 16) == 0
+                 : own->v4.sin_addr.s_addr == addr->v4.sin_addr.s_addr))
+            return true;
+    }
+    return false;
+}
+
+bool braid_netif_answers_elsewhere(const struct braid_netif *netif)
+{
+    for (int i = 0; !netif->loopback && i < netif->addrs_count; i++) {
+        union braid_addr source, neighbour = netif->addrs[i];
+        bool v6 = neighbour.sa.sa_family == AF_INET6;
+        uint8_t *last =
+            v6 ? &neighbour.v6.sin6_addr.s6_addr[15] : (uint8_t *)&neighbour.v4.sin_addr.s_addr + 3;
+
+        if (netif->prefix_bits[i] == 0 || netif->prefix_bits[i] > (v6 ? 126 : 30))
+            continue;
+        braid_addr_set_port(&neighbour, 9);
+        *last ^= (*last & 3) == 1 || (*last & 3) == 2
+                     ? 3
+                     : 1; /* neither the first nor the last of a subnet */
+        source = source_for(&neighbour);
+        if (source.sa.sa_family != AF_UNSPEC && !has_address(netif, &source))
+            return true;
+    }
+    return false;
 }
 
 void braid_netif_read_hardware(struct braid_netif *netif)

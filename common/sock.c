@@ -63,6 +63,13 @@ void braid_addr_set_port(union braid_addr *addr, uint16_t port)
         addr->v4.sin_port = htons(port);
 }
 
+static int tie(int fd, const char *netif)
+{
+    socklen_t len = (socklen_t)strlen(netif) + 1;
+
+    return setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, netif, len) == 0 ? 0 : -errno;
+}
+
 static int bind_in_range(int fd, union braid_addr *any, uint16_t port_min, uint16_t port_max)
 {
     int err = -EADDRINUSE;
@@ -81,7 +88,8 @@ static int bind_in_range(int fd, union braid_addr *any, uint16_t port_min, uint1
     return err;
 }
 
-static int listen_family(int family, uint16_t port_min, uint16_t port_max, uint16_t *port_p)
+static int listen_family(int family, uint16_t port_min, uint16_t port_max, const char *netif,
+                         uint16_t *port_p)
 {
     union braid_addr any;
     socklen_t len = sizeof(any);
@@ -94,7 +102,9 @@ static int listen_family(int family, uint16_t port_min, uint16_t port_max, uint1
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     braid_addr_from_bytes(&any, family, zeros, 0);
-    err = bind_in_range(fd, &any, port_min, port_max);
+    err = netif != NULL ? tie(fd, netif) : 0;
+    if (err == 0)
+        err = bind_in_range(fd, &any, port_min, port_max);
     if (err == 0 && getsockname(fd, &any.sa, &len) != 0)
         err = -errno;
     if (err != 0) {
@@ -105,14 +115,15 @@ static int listen_family(int family, uint16_t port_min, uint16_t port_max, uint1
     return fd;
 }
 
-int braid_sock_listen(int family, uint16_t port_min, uint16_t port_max, uint16_t *port_p)
+int braid_sock_listen(int family, uint16_t port_min, uint16_t port_max, const char *netif,
+                      uint16_t *port_p)
 {
     int fd = -EAFNOSUPPORT;
 
     if (family != AF_INET)
-        fd = listen_family(AF_INET6, port_min, port_max, port_p);
+        fd = listen_family(AF_INET6, port_min, port_max, netif, port_p);
     if (fd < 0 && fd != -EADDRINUSE && family != AF_INET6)
-        fd = listen_family(AF_INET, port_min, port_max, port_p);
+        fd = listen_family(AF_INET, port_min, port_max, netif, port_p);
     return fd;
 }
 
@@ -124,12 +135,9 @@ int braid_sock_connect(const union braid_addr *peer, const union braid_addr *sou
 
     if (fd < 0)
         return -errno;
-    if (netif != NULL && netif[0] != '\0' &&
-        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, netif, (socklen_t)strlen(netif) + 1) != 0 &&
-        errno != EPERM) {
-        err = -errno;
+    err = netif != NULL && netif[0] != '\0' ? tie(fd, netif) : 0;
+    if (err != 0 && err != -EPERM)
         goto err_close;
-    }
     if (source != NULL && source->sa.sa_family == peer->sa.sa_family) {
 #ifdef IP_BIND_ADDRESS_NO_PORT
         setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));

@@ -29,9 +29,11 @@ void braid_addr_set_port(union braid_addr *addr, uint16_t port);
 
 /*
  * A listening socket on every address: dual-stack where IPv6 is there and `family` is AF_UNSPEC or AF_INET6, else IPv4. The port
- * is the first free one of [port_min, port_max], or any when both are 0. Non-blocking, closed on exec. *port_p gets the port.
+ * is the first free one of [port_min, port_max], or any when both are 0. Non-blocking, closed on exec. *port_p gets the port. With
+ * `netif` (NULL: all interfaces) only requests that come in by that interface are taken, and what is accepted stays on it.
  */
-int braid_sock_listen(int family, uint16_t port_min, uint16_t port_max, uint16_t *port_p);
+int braid_sock_listen(int family, uint16_t port_min, uint16_t port_max, const char *netif,
+                      uint16_t *port_p);
 
 /*
  * Starts a non-blocking connect from `source` (NULL or AF_UNSPEC: the kernel chooses; its port must be 0) to `peer`, leaving by interface

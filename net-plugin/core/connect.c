@@ -169,6 +169,16 @@ static void fail_for_good(struct outgoing *out, int error)
                out->handle.pid, out->last);
 }
 
+/* Nothing is asked at a second port of a peer that did not answer at the first. */
+static int next_way(const struct outgoing *out, int error)
+{
+    int way = (out->way + 1) % out->ways_count;
+
+    if (error == -ETIMEDOUT && way != 0 && braid_way_is_twin(&out->ways[out->way], &out->ways[way]))
+        way = (way + 1) % out->ways_count;
+    return way;
+}
+
 /* This address did not work now; the next one, after a pause once all have had their turn. */
 static void try_next(struct outgoing *out, const char *what, int error)
 {
@@ -196,7 +206,7 @@ static void try_next(struct outgoing *out, const char *what, int error)
     if (out->ways_count > 1 && !out->again)
         BRAID_INFO(BRAID_LOG_NET, "no way to device %u of pid %u: %s: %s", out->handle.dev,
                    out->handle.pid, text, out->last);
-    out->way = (out->way + 1) % out->ways_count;
+    out->way = next_way(out, error);
     out->watch.deadline_ns = now + 1;
     if (out->way == 0) {
         out->again = true;

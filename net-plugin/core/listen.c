@@ -1,7 +1,8 @@
 /*
  * The accepting side. One TCP listener a process serves all listen comms, because NCCL closes a listen comm right after accept while further
- * streams and reconnections still have to get in; handles tell them apart by id. Strangers (port scanners, other versions, other
- * jobs) each get a handshake machine of their own and a deadline, and are dropped without touching anyone else.
+ * streams and reconnections still have to get in; handles tell them apart by id. (Where routes want it there is one more an interface,
+ * for the same.) Strangers (port scanners, other versions, other jobs) each get a handshake machine of their own and a
+ * deadline, and are dropped without touching anyone else.
  * Owned by the maintenance lock.
  */
 #include <errno.h>
@@ -47,6 +48,9 @@ struct incoming {
 static struct {
     struct braid_watch watch; /* of the listening socket */
     uint16_t port;
+    struct braid_watch tied[BRAID_NETIF_MAX]; /* of those that are tied to one interface each */
+    int tied_count;
+    uint16_t tied_port; /* of all of these; 0: there are none */
     struct braid_listen *listens;
     struct incoming *incoming;
     unsigned strangers;
@@ -247,7 +251,8 @@ static void on_listener(struct braid_watch *watch, uint32_t events)
         int fd = accept4(watch->fd, &peer.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                BRAID_WARN("accept on port %u: %s", state.port, strerror(errno));
+                BRAID_WARN("accept on port %u: %s",
+                           watch == &state.watch ? state.port : state.tied_port, strerror(errno));
             return;
         }
         if (state.strangers >= MAX_STRANGERS)
@@ -295,9 +300,67 @@ static void parse_range(uint16_t *first, uint16_t *last)
     *last = (uint16_t)b;
 }
 
+static void stop_watch(struct braid_watch *watch)
+{
+    braid_maint_remove(watch);
+    close(watch->fd);
+    watch->fd = -1;
+}
+
+static void stop_tied(void)
+{
+    while (state.tied_count > 0)
+        stop_watch(&state.tied[--state.tied_count]);
+    state.tied_port = 0;
+}
+
+static int tie_listener(const char *netif, int family)
+{
+    struct braid_watch *watch = &state.tied[state.tied_count];
+    int fd = braid_sock_listen(family, state.tied_port, state.tied_port, netif, &state.tied_port);
+    int err;
+
+    if (fd < 0)
+        return fd;
+    *watch = (struct braid_watch){.fd = fd, .fn = on_listener};
+    err = braid_maint_add(watch, EPOLLIN);
+    if (err != 0)
+        close(fd);
+    else
+        state.tied_count++;
+    return err;
+}
+
+/*
+ * A peer that comes over the cable of its choice must get its answers over the same one. Where this host's routes would send them over
+ * another, a second port has a listener on each interface, tied to it: all of them, or none. Not within a range of ports,
+ * whose users count with one a process.
+ */
+static void start_tied(int family)
+{
+    const struct braid_netif *netifs;
+    bool wanted = false;
+    int count, err = 0;
+
+    netifs = braid_netifs(&count);
+    for (int i = 0; i < count; i++)
+        wanted = wanted || braid_netif_answers_elsewhere(&netifs[i]);
+    for (int i = 0; wanted && err == 0 && i < count; i++)
+        if (!netifs[i].loopback)
+            err = tie_listener(netifs[i].name, family);
+    if (err != 0) {
+        BRAID_INFO(BRAID_LOG_NET,
+                   "answers leave as the routes say, which for some interface is another one: no "
+                   "listener can be tied to it: %s",
+                   strerror(-err));
+        stop_tied();
+    }
+}
+
 static int start_listener(void)
 {
-    const char *family = braid_param_str(BRAID_P_SOCKET_FAMILY);
+    int family =
+        strcmp(braid_param_str(BRAID_P_SOCKET_FAMILY), "AF_INET") == 0 ? AF_INET : AF_UNSPEC;
     uint16_t first, last;
     int fd, err;
 
@@ -307,8 +370,7 @@ static int start_listener(void)
     if (err != 0)
         return err;
     parse_range(&first, &last);
-    fd = braid_sock_listen(strcmp(family, "AF_INET") == 0 ? AF_INET : AF_UNSPEC, first, last,
-                           &state.port);
+    fd = braid_sock_listen(family, first, last, NULL, &state.port);
     if (fd < 0) {
         BRAID_WARN("cannot listen on ports %u to %u (0: any): %s", first, last, strerror(-fd));
         return fd;
@@ -319,6 +381,8 @@ static int start_listener(void)
         BRAID_WARN("cannot watch the listener on port %u: %s", state.port, strerror(-err));
         close(fd);
         state.watch.fd = -1;
+    } else if (first == 0) {
+        start_tied(family);
     }
     return err;
 }
@@ -383,6 +447,7 @@ int braid_net_listen(int dev, void *handle_p, struct braid_listen **listen_p)
     listen->next = state.listens;
     state.listens = listen;
     handle.port = state.port;
+    handle.tied_port = state.tied_port;
     braid_maint_unlock();
     handle.listen_id = listen->id;
     memcpy(handle.secret, listen->secret, sizeof(handle.secret));
@@ -477,10 +542,8 @@ void braid_listen_stop(void)
     braid_maint_lock();
     while (state.incoming != NULL)
         incoming_end(state.incoming, false);
-    if (state.watch.fd >= 0) {
-        braid_maint_remove(&state.watch);
-        close(state.watch.fd);
-        state.watch.fd = -1;
-    }
+    stop_tied();
+    if (state.watch.fd >= 0)
+        stop_watch(&state.watch);
     braid_maint_unlock();
 }

@@ -91,15 +91,29 @@ static const struct braid_netif *find(const struct braid_netif *netifs, int coun
     return NULL;
 }
 
+/* A neighbour: where its answers leave by the same cable, if it has such a port, then where they leave as its routes say. */
+static void add_near(struct braid_way *ways, int *count, const union braid_addr *peer,
+                     uint16_t tied_port, const union braid_addr *source, const char *netif)
+{
+    union braid_addr tied = *peer;
+
+    braid_addr_set_port(&tied, tied_port);
+    if (tied_port != 0 && netif[0] != '\0')
+        add(ways, count, &tied, source, netif);
+    add(ways, count, peer, source, netif);
+}
+
 /* From our own interface: addresses in its subnet, then the others. */
 static void add_own(struct braid_way *ways, int *count, const struct braid_netif *own,
-                    const union braid_addr *peers, int peers_count, const bool *local, bool tied)
+                    const union braid_addr *peers, int peers_count, const bool *local,
+                    uint16_t tied_port, bool tied)
 {
     for (int pass = 0; own != NULL && pass < 2; pass++) {
         for (int i = 0; i < peers_count; i++) {
             const union braid_addr *source = source_on(own, &peers[i], pass == 0);
             if (source != NULL && !(tied && (own->loopback || local[i])))
-                add(ways, count, &peers[i], source, tied ? own->name : "");
+                add_near(ways, count, &peers[i], pass == 0 ? tied_port : 0, source,
+                         tied ? own->name : "");
         }
     }
 }
@@ -114,15 +128,15 @@ int braid_reach_ways(const struct braid_netif *netifs, int count, const char *ow
 
     for (int i = 0; i < peers_count; i++)
         local[i] = is_ours(netifs, count, &peers[i]);
-    add_own(ways, &ways_count, own, peers, peers_count, local, true);
+    add_own(ways, &ways_count, own, peers, peers_count, local, handle->tied_port, true);
     for (int i = 0; i < peers_count; i++) {
         for (int j = 0; j < count; j++) {
             const union braid_addr *source = source_on(&netifs[j], &peers[i], true);
             if (source != NULL && &netifs[j] != own && !local[i])
-                add(ways, &ways_count, &peers[i], source, netifs[j].name);
+                add_near(ways, &ways_count, &peers[i], handle->tied_port, source, netifs[j].name);
         }
     }
-    add_own(ways, &ways_count, own, peers, peers_count, local, false);
+    add_own(ways, &ways_count, own, peers, peers_count, local, 0, false);
     for (int i = 0; i < peers_count; i++)
         add(ways, &ways_count, &peers[i], NULL, "");
     return ways_count;
@@ -140,6 +154,14 @@ int braid_reach_route(const struct braid_netif *netifs, int count, const union b
                 add(ways, &ways_count, peer, source, netifs[i].name);
     add(ways, &ways_count, peer, source, "");
     return ways_count;
+}
+
+bool braid_way_is_twin(const struct braid_way *a, const struct braid_way *b)
+{
+    struct braid_way same = *a;
+
+    braid_addr_set_port(&same.peer, braid_addr_port(&b->peer));
+    return same_way(&same, b);
 }
 
 char *braid_way_text(const struct braid_way *way, char *buf, size_t buf_bytes)

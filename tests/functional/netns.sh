@@ -7,6 +7,7 @@
 #   rails         two cables of 400 Mbit/s, one device over both: each carries its part
 #   blackhole     a second cable; the first, which both sides name first, swallows everything: they meet over the second
 #   rails_cut     as rails, unequal, and one cable is cut in the middle of a transfer: both sides report within their own bound
+#   neighbours    a second cable in the subnet of the first, which the routes prefer: all goes over the second, which alone is to be used
 #   bound         a second cable, which alone is to be used although the routes name the first; on a listening port of our choice
 #   flows         every TCP stream gets 400 Mbit/s and no more: measurement must come to several streams
 #   link          the cable gets 400 Mbit/s: measurement must stay with few
@@ -127,8 +128,29 @@ bound() {
   echo "bytes sent: $first over bn0, $second over bn1"
   [ $rc = 0 ] && grep -q "connected device.*10.78.1.2:45000" "$log" && [ "$second" -gt $((first * 10)) ]
 }
+# Neither side's routes lead over the second cable, so answers leave by it only if the listener is tied to it.
+neighbours() {
+  ip link add bn1 netns "$a" type veth peer name bn1 netns "$b"
+  for end in "$a:1" "$b:2"; do
+    ns=${end%:*}
+    ip -n "$ns" link set bn1 up
+    ip -n "$ns" addr add "10.77.0.1${end#*:}/24" dev bn1
+    ip netns exec "$ns" sh -c 'echo 0 | tee /proc/sys/net/ipv4/conf/*/rp_filter' >/dev/null
+  done
+  BRAID_SOCKET_IFNAME==bn1 traffic ring --ranks 2 --channels 2 --log info >"$log" 2>&1
+  rc=$?
+  grep "right\|FAIL\|no way\|connected device" "$log" | sed 's/.*braid: //' | sort | uniq -c | head -8
+  for ns in "$a" "$b"; do
+    first=$(ip netns exec "$ns" cat /sys/class/net/bn0/statistics/tx_bytes)
+    second=$(ip netns exec "$ns" cat /sys/class/net/bn1/statistics/tx_bytes)
+    echo "bytes sent: $first over bn0, $second over bn1"
+    [ "$first" -lt 10000 ] && [ "$second" -gt 1000000 ] || rc=1
+  done
+  [ $rc = 0 ] && ! grep -q "no way" "$log"
+}
 case $case in
   bound) bound ;;
+  neighbours) neighbours ;;
   flows) flows ;;
   link) link ;;
   rails) rails ;;

@@ -47,7 +47,8 @@ struct braid_handle {
     uint32_t pid;
     uint32_t dev;
     struct braid_wire_addr addrs[BRAID_HANDLE_ADDRS];
-    uint32_t flags;
+    uint16_t tied_port; /* its answers leave by the interface that the request came by; 0: none */
+    uint16_t reserved;
     uint64_t stash; /* connecting side's, between retries of connect; the listener leaves 0 */
 };
 BRAID_WIRE_ASSERT(sizeof(struct braid_handle) == 128, "handle layout");

@@ -49,16 +49,16 @@ static void listening(void **state)
     uint16_t port, second;
 
     for (int i = 0; i < 2; i++) {
-        int fd = braid_sock_listen(families[i], 0, 0, &port), other, peer;
+        int fd = braid_sock_listen(families[i], 0, 0, NULL, &port), other, peer;
         assert_true(fd >= 0);
         assert_true(port > 0);
         peer = connect_to(port);
         assert_true(peer >= 0);
         braid_sock_tune(peer, 60);
-        other = braid_sock_listen(families[i], port, (uint16_t)(port + 50), &second);
+        other = braid_sock_listen(families[i], port, (uint16_t)(port + 50), NULL, &second);
         assert_true(other >= 0);
         assert_true(second > port && second <= port + 50);
-        assert_int_equal(braid_sock_listen(families[i], port, port, &second), -EADDRINUSE);
+        assert_int_equal(braid_sock_listen(families[i], port, port, NULL, &second), -EADDRINUSE);
         close(peer);
         close(other);
         close(fd);

@@ -96,6 +96,31 @@ static void several_interfaces(void **state)
     expect(ways, braid_reach_ways(ours, 2, NULL, &h, ways), no_own);
 }
 
+/* A peer with a second port, where its answers are tied: neighbours are met there first; from afar it is never asked. */
+static void tied_port(void **state)
+{
+    struct braid_netif ours[] = {netif("eth0", false, "10.0.0.1", 24, NULL, 0),
+                                 netif("eth1", false, "10.0.0.11", 24, NULL, 0)};
+    struct braid_netif far[] = {netif("eth0", false, "10.9.0.1", 24, NULL, 0)};
+    struct braid_handle h = handle("10.0.0.2", NULL, NULL);
+    struct braid_way ways[BRAID_WAYS];
+    static const char *const near_ways[] = {"10.0.0.2:4712 from 10.0.0.11 by eth1",
+                                            "10.0.0.2:4711 from 10.0.0.11 by eth1",
+                                            "10.0.0.2:4712 from 10.0.0.1 by eth0",
+                                            "10.0.0.2:4711 from 10.0.0.1 by eth0",
+                                            "10.0.0.2:4711 from 10.0.0.11",
+                                            "10.0.0.2:4711",
+                                            NULL};
+    static const char *const far_ways[] = {"10.0.0.2:4711 from 10.9.0.1 by eth0",
+                                           "10.0.0.2:4711 from 10.9.0.1", "10.0.0.2:4711", NULL};
+
+    h.tied_port = 4712;
+    expect(ways, braid_reach_ways(ours, 2, "eth1", &h, ways), near_ways);
+    assert_true(braid_way_is_twin(&ways[0], &ways[1]));
+    assert_false(braid_way_is_twin(&ways[1], &ways[2]));
+    expect(ways, braid_reach_ways(far, 1, "eth0", &h, ways), far_ways);
+}
+
 /* Between processes of one host packets never leave, whatever their addresses. */
 static void same_host(void **state)
 {
@@ -145,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_interface), cmocka_unit_test(several_interfaces),
-        cmocka_unit_test(same_host), cmocka_unit_test(bounded), cmocka_unit_test(routes)};
+        cmocka_unit_test(tied_port),     cmocka_unit_test(same_host),
+        cmocka_unit_test(bounded),       cmocka_unit_test(routes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
