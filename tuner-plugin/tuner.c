@@ -33,7 +33,7 @@ const char *const braid_tuner_reasons[BRAID_WHY_COUNT] = {
     "no gain above the guard",
     "predicted faster",
     "best within the SM budget",
-    "fewest channels within the tolerance",
+    "costs the compute beside it least",
     "registered buffers, efficiency policy"};
 
 /* One combination at one size. */
@@ -56,6 +56,7 @@ struct braid_tuner {
     struct braid_tuner_settings settings;
     bool have_profile, trust, ll128;
     float guard, group_batch;
+    float exposed, sm_share; /* of a collective's time that a step pays: always, and a channel */
     uint8_t combos[BRAID_COLLS];
     uint8_t cap[BRAID_COLLS][POINTS]; /* channels; 0 = none */
     uint8_t nccl_algo[BRAID_COLLS]
@@ -205,6 +206,8 @@ int braid_tuner_create(const struct braid_profile *profile, const struct braid_s
         tuner->ll128 = profile->nccl.ll128 == 1;
         tuner->guard = (float)profile->guard_ratio;
         tuner->group_batch = (float)profile->group_batch;
+        tuner->exposed = profile->exposed_ratio >= 0 ? (float)profile->exposed_ratio : 0;
+        tuner->sm_share = profile->gpu_sms >= 1 ? 1 / (float)profile->gpu_sms : 1;
         tuner->edits = profile->edits;
         memcpy(tuner->chunk, profile->chunk, sizeof(tuner->chunk));
         tuner->chunks = profile->chunks;
@@ -330,40 +333,60 @@ static int fastest(struct question *q)
     return best;
 }
 
-/* The fewest channels at which any option stays within the tolerance of the best; at that count the fastest option. */
+/* An option at one channel count, as BRAID_OVERLAP weighs it. */
+struct lean {
+    float cost, us;
+    int option; /* -1 = none */
+    size_t grid;
+};
+
+static int count_at(const struct question *q, const struct combo *combo, size_t grid)
+{
+    return grid < GRID ? channel_grid[grid] : combo->points[q->point].own;
+}
+
+/* The count at which an option within the limit costs a step least: fewer channels leave SMs to it, more of them end sooner. */
+static struct lean leanest_count(const struct question *q, int option, float limit)
+{
+    const struct braid_tuner *tuner = q->tuner;
+    struct lean lean = {__builtin_inff(), 0, -1, GRID};
+
+    for (size_t grid = 0; grid <= GRID && may_choose(q, &q->options[option]); grid++) {
+        const struct combo *combo = q->options[option].combo;
+        float us = option_us(q, combo, grid);
+        float cost = us * (tuner->exposed + (float)count_at(q, combo, grid) * tuner->sm_share);
+
+        if (us <= limit && cost < lean.cost)
+            lean = (struct lean){cost, us, option, grid};
+    }
+    return lean;
+}
+
+/* Of all options and counts within the tolerance of the best the one that costs a step least. */
 static int leanest(struct question *q, int best)
 {
     float limit = q->options[best].us * (1 + (float)q->tuner->settings.overlap_ratio);
+    struct lean lean = leanest_count(q, q->nccl, limit), own = lean;
+    struct option *taken;
 
-    for (size_t grid = 0; grid < GRID; grid++) {
-        float least = __builtin_inff();
-        int found = -1;
+    for (int i = 0; i < q->count; i++) {
+        struct lean other = leanest_count(q, i, limit);
 
-        for (int i = 0; i < q->count; i++) {
-            float us = may_choose(q, &q->options[i]) ? option_us(q, q->options[i].combo, grid)
-                                                     : __builtin_inff();
-
-            if (us <= limit && us < least) {
-                least = us;
-                found = i;
-            }
-        }
-        if (found >= 0) {
-            /* As ever, NCCL's own algorithm unless another gains more than the guard. */
-            float own = may_choose(q, &q->options[q->nccl])
-                            ? option_us(q, q->options[q->nccl].combo, grid)
-                            : __builtin_inff();
-
-            if (own <= limit && own <= least * (1 + q->tuner->guard)) {
-                found = q->nccl;
-                least = own;
-            }
-            q->options[found].us = least;
-            q->options[found].channels = channel_grid[grid];
-            return found;
-        }
+        if (other.option >= 0 && other.cost < lean.cost)
+            lean = other;
     }
-    return best;
+    if (lean.option < 0)
+        return best;
+    /* As ever, NCCL's own algorithm unless another gains more than the guard. */
+    if (own.option >= 0 && own.cost <= lean.cost * (1 + q->tuner->guard))
+        lean = own;
+    taken = &q->options[lean.option];
+    taken->us = lean.us;
+    taken->channels = 0;
+    if (channels_free((enum braid_algo)taken->combo->algo) &&
+        (lean.grid < GRID || q->tuner->cap[q->call->coll][q->point]))
+        taken->channels = count_at(q, taken->combo, lean.grid);
+    return lean.option;
 }
 
 /* Predictions into the table; the chosen entry ends up strictly below all others. */

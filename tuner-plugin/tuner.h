@@ -16,8 +16,8 @@
 /* What the user asked for; the same on all ranks, and part of the hash that ranks compare. */
 struct braid_tuner_settings {
     int sm_budget;            /* channels; 0 = none */
-    bool overlap;             /* the fewest channels within the tolerance */
-    double overlap_ratio;     /* that tolerance, 0.025 = 2.5 % */
+    bool overlap;             /* the channels that cost the compute beside them least */
+    double overlap_ratio;     /* how much slower that may be than the fastest, 0.1 = 10 % */
     bool efficiency;          /* NCCL_CTA_POLICY contains EFFICIENCY */
     bool forced[BRAID_COLLS]; /* NCCL_ALGO or NCCL_PROTO speak of it: stand down */
     int channel_ceiling;      /* the most that the running NCCL's interface takes */
@@ -42,7 +42,7 @@ enum braid_tuner_reason {
     BRAID_WHY_GUARD,       /* predicted gain within the guard, or none: NCCL's choice */
     BRAID_WHY_FASTER,      /* predicted faster than NCCL's choice */
     BRAID_WHY_BUDGET,      /* best within the channel budget */
-    BRAID_WHY_OVERLAP,     /* fewest channels within the tolerance */
+    BRAID_WHY_OVERLAP,     /* least cost to the compute beside it */
     BRAID_WHY_EFFICIENCY,  /* registered buffers under the efficiency policy */
     BRAID_WHY_COUNT
 };

@@ -4,7 +4,8 @@
 usage: budget_step.py BUILD_FOLDER OUT_FOLDER [PROFILE]. Two GPUs. Called by run_budget.sh.
 A: the GEMMs alone; B: the all-reduce alone; D: both, in one CUDA graph (one GEMM, then the all-reduce on NCCL's stream beside the
 other GEMMs). All settings live on one communicator: Braid's sweep plugin makes NCCL take what the tuner decides for a budget, and the
-graphs of all settings are replayed in turn. Median of 15, slower rank. Efficiency = max(A, fastest B) / D.
+graphs of all settings are replayed in turn, in a new order each round. Medians over 41 rounds of the slower rank; spread: the middle
+80 %. Efficiency = max(A, fastest B) / D.
 """
 import csv
 import ctypes
@@ -12,12 +13,14 @@ import datetime
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
 BUILD, OUT = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 PROFILE = sys.argv[3] if len(sys.argv) > 3 else "h200x2-nvlink"
 PLUGIN = BUILD / "lib/libnccl-tuner-braid-sweep.so"
+ROUNDS = 41
 BUDGETS = [1, 2, 4, 6, 8, 12, 16, 20, 24]
 ALGOS = ["tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"]
 PROTOS = ["ll", "ll128", "simple"]
@@ -46,10 +49,11 @@ def settings(size):
         yield f"budget{budget}", decision(size, "--budget", str(budget))
 
 
-def measure(torch, dist, graphs, rounds=15):
-    times = {name: [] for name in graphs}
-    for i in range(rounds + 2):
-        for name, graph in graphs.items():
+def measure(torch, dist, graphs):
+    """({name: median us}, {name: [low, high]}); both ranks go through the graphs in the same order."""
+    times, order = {name: [] for name in graphs}, random.Random(1)
+    for i in range(ROUNDS + 2):
+        for name, graph in order.sample(sorted(graphs.items()), len(graphs)):
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             torch.cuda.synchronize()
             dist.barrier()
@@ -59,10 +63,11 @@ def measure(torch, dist, graphs, rounds=15):
             torch.cuda.synchronize()
             if i >= 2:
                 times[name].append(begin.elapsed_time(end) * 1e3)
-    local = torch.tensor([sorted(t)[len(t) // 2] for t in times.values()], device="cuda")
-    spread = torch.tensor([[sorted(t)[1], sorted(t)[-2]] for t in times.values()], device="cuda").flatten()
-    dist.all_reduce(local, op=dist.ReduceOp.MAX)
-    return dict(zip(times, local.tolist())), dict(zip(times, spread.view(-1, 2).tolist()))
+    slower = torch.tensor(list(times.values()), device="cuda")
+    dist.all_reduce(slower, op=dist.ReduceOp.MAX)
+    ranked = [sorted(row) for row in slower.tolist()]
+    return ({name: row[ROUNDS // 2] for name, row in zip(times, ranked)},
+            {name: [row[ROUNDS // 10], row[-1 - ROUNDS // 10]] for name, row in zip(times, ranked)})
 
 
 def capture(torch, body):
@@ -115,13 +120,13 @@ def run_case(torch, dist, control, case, rank):
         for name in chosen:
             d, efficiency = us[f"D/{name}"], max(us["A"], fastest) / us[f"D/{name}"]
             print(f"  {name:10} {chosen[name]:22} {us[f'B/{name}']:8.0f} {d:8.0f} {efficiency:10.3f} {us['D/nccl'] / d:12.3f}")
-            base = {"bench": "overlap_channels", "runs": 15, "peers": {"nccl": round(us["D/nccl"], 1)}, "note": chosen[name]}
+            base = {"bench": "overlap_channels", "runs": ROUNDS, "peers": {"nccl": round(us["D/nccl"], 1)}, "note": chosen[name]}
             prefix = f"gemm_beside_all_reduce/{label}/{name}"
             rows.append({**base, "case": prefix, "metric": "D_us", "value": round(d, 1), "spread": [round(s, 1) for s in spread[f"D/{name}"]],
                          "limit": round(max(us["A"], fastest), 1)})
-            rows.append({"bench": "overlap_channels", "runs": 15, "case": prefix, "metric": "B_us", "value": round(us[f"B/{name}"], 1)})
-            rows.append({"bench": "overlap_channels", "runs": 15, "case": prefix, "metric": "efficiency_ratio", "value": round(efficiency, 4)})
-        rows.append({"bench": "overlap_channels", "runs": 15, "case": f"gemm_beside_all_reduce/{label}", "metric": "A_us", "value": round(us["A"], 1)})
+            rows.append({"bench": "overlap_channels", "runs": ROUNDS, "case": prefix, "metric": "B_us", "value": round(us[f"B/{name}"], 1)})
+            rows.append({"bench": "overlap_channels", "runs": ROUNDS, "case": prefix, "metric": "efficiency_ratio", "value": round(efficiency, 4)})
+        rows.append({"bench": "overlap_channels", "runs": ROUNDS, "case": f"gemm_beside_all_reduce/{label}", "metric": "A_us", "value": round(us["A"], 1)})
     return rows
 
 

@@ -56,32 +56,38 @@ def regret(plt, rows, out):
 
 
 def budget(plt, rows, out):
-    """D and B against the channel budget; lines for NCCL's default, BRAID_OVERLAP=1 and the GEMMs alone."""
-    cases = collections.defaultdict(lambda: collections.defaultdict(dict))
+    """Time of both over the longer one alone, against the channel budget; NCCL's default as a line, BRAID_OVERLAP=1 as a star."""
+    cases = collections.defaultdict(dict)
     for row in rows:
-        found = re.fullmatch(r"gemm_beside_all_reduce/([^/]+/\d+)(?:/(\w+))?", row["case"])
-        if found:
-            cases[found[1]][row["metric"]][found[2]] = row["value"]
+        found = re.fullmatch(r"gemm_beside_all_reduce/([^/]+/\d+)/(\w+)", row["case"])
+        if found and row["metric"] == "D_us":
+            cases[found[1]][found[2]] = row
     if not cases:
         return
-    figure, axes = plt.subplots(1, len(cases), figsize=(4.6 * len(cases), 4.2), squeeze=False)
-    for axis, (label, metrics) in zip(axes[0], cases.items()):
-        d, b, a = metrics["D_us"], metrics["B_us"], metrics["A_us"][None]
+    figure, axes = plt.subplots(1, len(cases), figsize=(4.2 * len(cases), 4.2), squeeze=False, sharey=True)
+    for axis, (label, d) in zip(axes[0], cases.items()):
+        limit = d["nccl"]["limit"]
         budgets = sorted(int(k.removeprefix("budget")) for k in d if k.startswith("budget"))
-        axis.plot(budgets, [d[f"budget{x}"] for x in budgets], "o-", label="both, by budget")
-        axis.plot(budgets, [b[f"budget{x}"] for x in budgets], "s--", label="all-reduce alone")
-        axis.axhline(d["nccl"], color="C3", label="both, NCCL's default")
-        axis.axhline(d["overlap"], color="C2", label="both, BRAID_OVERLAP=1")
-        axis.axhline(a, color="gray", linestyle=":", label="GEMMs alone")
+        y = [d[f"budget{x}"]["value"] / limit for x in budgets]
+        bars = [[abs(d[f"budget{x}"]["spread"][i] - d[f"budget{x}"]["value"]) / limit for x in budgets] for i in (0, 1)]
+        axis.errorbar(budgets, y, yerr=bars, marker="o", capsize=2, linewidth=1.2, label="with so many channels (bars: spread)")
+        nccl = d["nccl"]
+        axis.axhspan(nccl["spread"][0] / limit, nccl["spread"][1] / limit, color="C3", alpha=0.12, linewidth=0)
+        axis.axhline(nccl["value"] / limit, color="C3", linestyle="--", label="NCCL's default (band: spread)")
+        taken = re.search(r"/(\d+)$", d["overlap"].get("note", "")) if "overlap" in d else None
+        if taken:
+            axis.plot([int(taken[1])], [d["overlap"]["value"] / limit], "*", color="red", markersize=13, zorder=5, label="BRAID_OVERLAP=1")
         gemm, _, size = label.partition("/")
         m, n, k, count = gemm.split("x")
-        axis.set_title(f"{count} GEMMs {m} x {n} x {k}, all-reduce {size_text(int(size))}", fontsize=9)
+        axis.set_title(f"{count} GEMMs {m} x {n} x {k},\nall-reduce {size_text(int(size))}", fontsize=9)
         axis.set_xlabel("channels")
-        axis.set_ylabel("us")
-        axis.set_ylim(0, 1.6 * max(d["nccl"], a))
+        axis.set_xticks([b for b in budgets if b == 1 or b % 4 == 0])
+        axis.set_ylim(0.98, 1.5)
+        axis.axhline(1, color="black", linewidth=0.8)
         axis.grid(True, alpha=0.3)
+    axes[0][0].set_ylabel("time of both over the longer one alone")
     axes[0][0].legend(fontsize=7)
-    figure.suptitle(f"{rows[0]['machine']}, {rows[0]['date']}", fontsize=10)
+    figure.suptitle(f"GEMMs beside an all-reduce: {rows[0]['machine']}, {rows[0]['date']}", fontsize=10)
     save(plt, figure, out / "budget")
 
 
@@ -94,6 +100,7 @@ def main():
         import matplotlib
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
+        plt.rcParams["svg.fonttype"] = "none"
     except ImportError:
         sys.exit("plot_rows.py: needs matplotlib")
     rows = [json.loads(line) for path in args.rows for line in path.read_text().splitlines() if line]

@@ -120,8 +120,10 @@ struct braid_profile {
     /* What the sums above leave out at a size: with all the channels that NCCL takes there, and with one. */
     double correct_ratio[BRAID_COLLS][BRAID_ALGOS][BRAID_PROTOS][BRAID_SIZES];
     double correct_one_ratio[BRAID_COLLS][BRAID_ALGOS][BRAID_PROTOS][BRAID_SIZES];
-    double noise_ratio;  /* relative spread of one configuration between communicators */
-    double guard_ratio;  /* predicted gain below which NCCL's own choice stays */
+    double noise_ratio; /* relative spread of one configuration between communicators */
+    double guard_ratio; /* predicted gain below which NCCL's own choice stays */
+    /* What BRAID_OVERLAP weighs: a channel takes one of so many SMs, and a step pays this share of a collective whatever its channels */
+    double gpu_sms, exposed_ratio;
     double channels;     /* NCCL's own number on this machine */
     double channels_max; /* the most a tuner may ask for */
     double nvls_channels;

@@ -49,6 +49,8 @@ const struct braid_row_kind braid_row_kinds[] = {
     ROW("correct_one_ratio", "capz", correct_one_ratio, 0.05, 20),
     ROW("noise_ratio", "", noise_ratio, 0, 10),
     ROW("guard_ratio", "", guard_ratio, 0, 10),
+    ROW("gpu_sms", "", gpu_sms, 1, 4096),
+    ROW("exposed_ratio", "", exposed_ratio, 0, 10),
     ROW("channels", "", channels, 1, BRAID_CHANNELS),
     ROW("channels_max", "", channels_max, 1, BRAID_CHANNELS),
     ROW("nvls_channels", "", nvls_channels, 1, BRAID_CHANNELS),

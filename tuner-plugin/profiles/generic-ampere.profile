@@ -3,7 +3,7 @@
 braid-profile 1
 name generic-ampere
 include generic.profile
-source a100 "vendor figures of HGX A100: 12 NVLinks of 25 GB/s, 8 ports of 200 Gb/s"
+source a100 "vendor figures of HGX A100: 108 SMs, 12 NVLinks of 25 GB/s, 8 ports of 200 Gb/s"
 source nccl30 "NVIDIA/nccl v2.30.7-1 src/graph/tuning.cc: Ampere rows"
 source choice "Braid's choice: Ampere's channels move what its per-channel LL128 cap is to Hopper's"
 match_gpu a100
@@ -12,6 +12,7 @@ rate_GBps port 300 @a100
 rate_GBps rail 25 @a100
 nccl_compcap 1 @nccl30
 nccl_nvls 0 @nccl30
+gpu_sms 108 @a100
 channels 24 @nccl30
 channel_GBps * ring ll 3 @choice
 channel_GBps * ring ll128 9 @choice

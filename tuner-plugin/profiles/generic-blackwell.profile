@@ -3,7 +3,7 @@
 braid-profile 1
 name generic-blackwell
 include generic.profile
-source b200 "vendor figures of B200: 18 NVLinks of 50 GB/s; 8 ports of 400 Gb/s"
+source b200 "vendor figures of B200: 148 SMs, 18 NVLinks of 50 GB/s; 8 ports of 400 Gb/s"
 source nccl30 "NVIDIA/nccl v2.30.7-1 src/graph/tuning.cc: Blackwell rows; efficiency policy: 6 of 8 heads for reduce-scatter"
 source pr2343 "NVIDIA/nccl pull request 2343: Ring LL128 on 2 B200 reaches 384 GB/s of 640 predicted, 16 channels"
 source choice "Braid's choice: Blackwell's channels move what its per-channel caps are to Hopper's"
@@ -11,6 +11,7 @@ match_gpu *b200
 trust 0 @choice
 rate_GBps port 900 @b200
 nccl_compcap 3 @nccl30
+gpu_sms 148 @b200
 channels 16 @nccl30
 nvls_channels 24 @nccl30
 channel_GBps * ring ll 9 @choice

@@ -8,6 +8,8 @@ source nccl30 "NVIDIA/nccl v2.30.7-1 src/graph/tuning.cc: baseLatencies, hwLaten
 source sweep "tests/tuner/data/h200x2-nvlink.sweep.csv: slope of one channel, by collective"
 source hgx "vendor figures of HGX H100: 18 NVLinks of 25 GB/s, 8 ports of 400 Gb/s; PCIe 5.0 x16"
 source public "tests/tuner/data/public.csv: ring 365-370 of 450 GB/s, NVLS 480 GB/s bus bandwidth on 8 GPUs, NDR 46-49 of 50 GB/s"
+source beside "tests/gpu/results/overlap_channels-2026-11-29.jsonl: 0.20 to 0.30 take the best budget in all four cases, GEMMs lost 0.1 to 0.4 us a us (tests/tuner/overlap_choice.py --scan)"
+source h100 "vendor figures of H100 SXM: 132 SMs"
 source choice "Braid's choice"
 
 trust 0 @choice
@@ -15,6 +17,8 @@ noise_ratio 0.05 @sweep
 guard_ratio 0.05 @choice
 sharpness 8 @choice
 intra_link 0 @hgx
+gpu_sms 132 @h100
+exposed_ratio 0.25 @beside
 channels 24 @sweep
 channels_max 64 @choice
 nvls_channels 16 @nccl30

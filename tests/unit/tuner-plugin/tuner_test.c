@@ -112,6 +112,36 @@ static void overlap_takes_the_fewest(void **state)
     braid_tuner_destroy(f.tuner);
 }
 
+/* A channel takes a hundredth of the machine; what a step pays anyway decides how much that weighs. */
+static void overlap_weighs_sms(void **state)
+{
+    struct braid_tuner_settings how = settings;
+    struct braid_tuner_decision d;
+    struct fixture f;
+    int few, some, many;
+
+    how.overlap = true;
+    how.overlap_ratio = 10;
+    start(&f, MACHINE "gpu_sms 100 @t\nexposed_ratio 0 @t\n", &how);
+    few = decide(&f, 256 << 20, BRAID_SIMPLE, &d);
+    braid_tuner_destroy(f.tuner);
+    start(&f, MACHINE "gpu_sms 100 @t\nexposed_ratio 0.05 @t\n", &how);
+    some = decide(&f, 256 << 20, BRAID_SIMPLE, &d);
+    braid_tuner_destroy(f.tuner);
+    start(&f, MACHINE "gpu_sms 100 @t\nexposed_ratio 10 @t\n", &how);
+    many = decide(&f, 256 << 20, BRAID_SIMPLE, &d);
+    braid_tuner_destroy(f.tuner);
+    assert_int_equal(few, 1);
+    assert_true(some > few && some < many);
+    /* The port is full with five; the model's soft edge gains a little up to eight. */
+    assert_int_equal(many, 8);
+    /* Never slower than the tolerance allows, whatever it saves. */
+    how.overlap_ratio = 0.025;
+    start(&f, MACHINE "gpu_sms 100 @t\nexposed_ratio 0 @t\n", &how);
+    assert_true(decide(&f, 256 << 20, BRAID_SIMPLE, &d) >= 5);
+    braid_tuner_destroy(f.tuner);
+}
+
 static void untrusted_sets_channels_only(void **state)
 {
     struct braid_tuner_settings how = settings;
@@ -190,6 +220,7 @@ int main(void)
         cmocka_unit_test(guard_keeps_nccls_choice),
         cmocka_unit_test(budget_is_kept_and_reranks),
         cmocka_unit_test(overlap_takes_the_fewest),
+        cmocka_unit_test(overlap_weighs_sms),
         cmocka_unit_test(untrusted_sets_channels_only),
         cmocka_unit_test(not_covered_keeps_all_but_the_budget),
         cmocka_unit_test(budget_rules_by_size),
