@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/dl.h"
+#include "common/log.h"
 #include "common/param.h"
 #include "common/util.h"
 #include "net-plugin/socket/lane.h"
 
 #define LANES      32 /* of a batch */
 #define CQ_ENTRIES 1024
+#define REFUSED_NS (100 * BRAID_NS_PER_MS) /* how long the kernel may take no calls */
 
 /* Newer than the liburing that is needed: usage in notifications (Linux 6.2). */
 #define ZC_REPORT_USAGE (1U << 3)
@@ -34,6 +37,8 @@ struct braid_uring {
     struct io_uring ring;
     unsigned count, open; /* lanes added; calls without an answer */
     bool zerocopy, usage; /* the kernel knows IORING_OP_SEND_ZC, and ZC_REPORT_USAGE */
+    bool broken;          /* no more calls go this way */
+    uint64_t refused_ns;  /* since when the kernel takes no calls; 0: it does */
     braid_uring_told_fn told;
     void *owner;
     struct batched lanes[LANES];
@@ -161,7 +166,7 @@ bool braid_uring_add(struct braid_uring *ring, struct braid_socket_lane *lane)
 {
     struct batched *b = &ring->lanes[ring->count];
 
-    if (ring->count == LANES)
+    if (ring->count == LANES || ring->broken)
         return false;
     b->lane = lane;
     b->sent = b->got = -EAGAIN;
@@ -229,15 +234,45 @@ static void take_all(struct braid_uring *ring)
     io_uring_cq_advance(&ring->ring, count);
 }
 
+/* Calls that the kernel has not taken are taken back: they count as refused by full sockets, and lanes go on without the ring. */
+static void give_up(struct braid_uring *ring, int error)
+{
+    struct io_uring_sq *sq = &ring->ring.sq;
+    unsigned taken = io_uring_smp_load_acquire(sq->khead);
+
+    BRAID_WARN("io_uring takes no more calls: %s; an I/O thread goes on without it",
+               strerror(-error));
+    ring->broken = true;
+    ring->open -= sq->sqe_tail - taken;
+    sq->sqe_head = sq->sqe_tail = taken;
+    io_uring_smp_store_release(sq->ktail, taken);
+}
+
+/* Looks at the outcome of one attempt to hand calls over. */
+static void submitted(struct braid_uring *ring, int result)
+{
+    uint64_t now;
+
+    take_all(ring);
+    if (result > 0 || ring->broken || io_uring_sq_ready(&ring->ring) == 0) {
+        ring->refused_ns = 0;
+        return;
+    }
+    now = braid_now_ns();
+    if (ring->refused_ns == 0)
+        ring->refused_ns = now;
+    if ((result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY &&
+         result != -ENOMEM) ||
+        now - ring->refused_ns > REFUSED_NS)
+        give_up(ring, result < 0 ? result : -EAGAIN);
+}
+
 void braid_uring_flush(struct braid_uring *ring)
 {
     if (ring->open > 0)
-        lib.submit(&ring->ring);
-    take_all(ring);
-    while (ring->open > 0) { /* a call that did not end at once; it will: none of them waits */
-        lib.submit_and_wait(&ring->ring, 1);
-        take_all(ring);
-    }
+        submitted(ring, lib.submit(&ring->ring));
+    while (ring->open > 0) /* a call that did not end at once; it will: none of them waits */
+        submitted(ring, lib.submit_and_wait(&ring->ring, 1));
     for (unsigned i = 0; i < ring->count; i++) {
         struct batched *b = &ring->lanes[i];
         if (b->lane->io_moved >= 0)
