@@ -22,9 +22,10 @@ def transport_environment(transport):
     """Environment of a way to communicate.
 
     As two nodes, everything through the network: "braid", "socket" (NCCL's own by default), "socket/<threads>x<sockets>".
-    As one node over NVLink (two GPUs): "nvlink" (NCCL alone), "nvlink+tuner" (with Braid's tuner).
+    As one node over NVLink (two GPUs): "nvlink" (NCCL alone), "nvlink/again" (the same, for other processes), "nvlink+tuner" (with
+    Braid's tuner).
     """
-    env = {"NCCL_MNNVL_ENABLE": "0", "NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,TUNING",
+    env = {"NCCL_MNNVL_ENABLE": "0", "NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET",
            "NCCL_SOCKET_IFNAME": "lo", "NCCL_NET_PLUGIN_REF_COUNT": "1", "NCCL_CUMEM_HOST_ENABLE": "0"}
     if transport == "braid":
         return {**env, "NCCL_NET_PLUGIN": str(PLUGIN)}
@@ -146,15 +147,15 @@ def used_network(log):
     return "?"
 
 
-def row_base():
-    """The fields that every result row of this machine and commit has."""
+def row_base(transport=""):
+    """The fields that every result row of this machine and commit has; over NVLink the ranks are one node."""
     import torch
 
     count = torch.cuda.device_count()
     commit = os.environ.get("COMMIT") or subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip() or "unknown"
     name = torch.cuda.get_device_name(0).replace("NVIDIA ", "")
-    return {"machine": f"{count}x {name}" + (" under MPS, 2 ranks" if count == 1 else " NVLink, 2 ranks as 2 nodes"),
+    return {"machine": f"{count}x {name}" + (" under MPS, 2 ranks" if count == 1 else " NVLink" + ("" if transport.startswith("nvlink") else ", 2 ranks as 2 nodes")),
             "versions": {"torch": torch.__version__, "nccl": ".".join(map(str, torch.cuda.nccl.version())),
                          "cuda": torch.version.cuda or ""},
             "commit": commit, "date": datetime.date.today().isoformat()}
