@@ -6,6 +6,7 @@ import glob
 import json
 import math
 import pathlib
+import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17,7 +18,9 @@ COLOURS = {"Braid": "#c2410c", "NCCL": "#475569", "torch one-shot": "#0f766e", "
 def load():
     """The newest row of each case."""
     rows = {}
-    for path in sorted(glob.glob(str(HERE.parent / "tests/gpu/results/collectives*.jsonl"))):
+    def age(path):
+        return [int(n) for n in re.findall(r"\d+", pathlib.Path(path).stem)]  # year, month, day, number of the run
+    for path in sorted(glob.glob(str(HERE.parent / "tests/gpu/results/collectives-*.jsonl")), key=age):
         for line in open(path):
             row = json.loads(line)
             if row["bench"] == "collectives" and (row["case"] not in rows or row["date"] >= rows[row["case"]]["date"]):

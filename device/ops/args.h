@@ -28,9 +28,12 @@
 #define BRAID_OPS_RANKS     64    /* ranks of the collectives: what fits in a kernel's parameters */
 #define BRAID_OPS_TILE      1536u /* bytes that one warp moves by packets */
 #define BRAID_OPS_TILE_WIRE 2048u /* and the bytes of those packets */
-#define BRAID_OPS_SERVICE                                                                          \
-    (BRAID_OPS_PUSHERS +                                                                           \
-     3u) /* warps of an exchange CTA that move: pushers, announcer, waiter, flagger */
+/* Pushers of an exchange CTA, and each one's ring in shared memory: pieces of so many bytes, so many stages. */
+#define BRAID_OPS_PUSHERS 4u
+#define BRAID_OPS_PIECE   8192u
+#define BRAID_OPS_STAGES  4u
+/* warps of an exchange CTA that move: pushers, announcer, waiter, flagger */
+#define BRAID_OPS_SERVICE (BRAID_OPS_PUSHERS + 3u)
 #define BRAID_OPS_WORKERS 16u /* and those that work */
 #define BRAID_OPS_WARPS   (BRAID_OPS_SERVICE + BRAID_OPS_WORKERS)
 /* Dynamic shared memory of the pushers: BRAID_BULK_SHARED each. */
@@ -112,13 +115,17 @@ struct braid_ll_copy_args {
     struct braid_copy_peer peer[BRAID_OPS_RANKS];
 };
 
-/* An attempt (attempts.h, BRAID_ENGINE_MEET_BY_KERNEL): the flags of copy engines by one warp. */
-struct braid_meet_args {
-    uint64_t words;  /* of the copy engines, offset in the operations window */
-    uint32_t stride; /* between two ranks' words */
-    uint32_t member; /* which word of them */
-    uint32_t ranks;
-    uint32_t rank;
+/* Large reductions that read the peers' inputs. */
+struct braid_pull_args {
+    struct braid_ops_layout layout;
+    uint64_t in;     /* offset of this rank's block in every rank's input window */
+    uint64_t out;    /* where this rank's result of it goes */
+    uint64_t result; /* and its offset in the peers' result windows (results) */
+    uint64_t bytes;  /* of this rank's block */
+    uint32_t results;
+    uint32_t aligned; /* in, out and result are multiples of 16 */
+    float scale;
+    uint32_t tag; /* equal on all ranks, see ready words */
 };
 
 BRAID_STATIC_ASSERT(sizeof(struct braid_ops_layout) == 64, "layout");

@@ -23,6 +23,8 @@ struct call {
     float scale;
     const struct braid_window *result; /* window of `out`, NULL if it is in none */
     uint64_t result_offset;
+    const struct braid_window *input; /* of a reduction's `in`, likewise */
+    uint64_t input_offset;
     struct braid_op_question question;
     struct braid_op_plan plan;
 };
@@ -32,33 +34,46 @@ static bool aligned(uint64_t a)
     return (a & 15) == 0;
 }
 
+/* The window that has the `bytes` from `address` on, NULL if none has; and their offset in it. */
+static const struct braid_window *window_of(const struct braid_ops *ops, uint64_t address,
+                                            uint64_t bytes, uint64_t *offset)
+{
+    const struct braid_window *w =
+        bytes != 0 ? braid_window_find(ops->comm, (const void *)(uintptr_t)address, bytes) : NULL;
+
+    if (w == NULL || w == ops->window)
+        return NULL;
+    *offset = address - braid_window_device(w)->local;
+    return w;
+}
+
 /*
- * Fills the call, and plans it. `block` as in braid_op_question; `result_bytes` from `out` on is what peers may write.
+ * Fills the call, and plans it. `block` as in braid_op_question; `result_bytes` from `out` on is what peers may write, `input_bytes`
+ * from `in` on what they may read.
  */
 static int prepare(struct call *c, struct braid_ops *ops, enum braid_op_kind kind, const void *in,
-                   void *out, uint64_t block, uint64_t result_bytes, bool in_place,
-                   const struct braid_op_options *options, void *stream)
+                   uint64_t input_bytes, void *out, uint64_t block, uint64_t result_bytes,
+                   bool in_place, const struct braid_op_options *options, void *stream)
 {
-    c->ops = ops;
+    *c = (struct call){.ops = ops};
     c->options = options != NULL ? options : &default_options;
     c->stream = stream;
     c->in = (uint64_t)(uintptr_t)in;
     c->out = (uint64_t)(uintptr_t)out;
-    if (c->options->size != sizeof(*options) || c->options->method > BRAID_METHOD_ENGINE ||
+    if (c->options->size != sizeof(*options) || c->options->method > BRAID_METHOD_PULL ||
         (block != 0 && (out == NULL || (in == NULL && kind != BRAID_OP_BROADCAST))))
         return -EINVAL;
     if (braid_comm_error(ops->comm, NULL) != 0)
         return -EIO;
     c->scale = c->options->scale == 0.0f ? 1.0f : c->options->scale;
-    c->result = block != 0 ? braid_window_find(ops->comm, out, result_bytes) : NULL;
-    if (c->result == ops->window)
-        c->result = NULL;
-    c->result_offset = c->result != NULL ? c->out - braid_window_device(c->result)->local : 0;
+    c->result = window_of(ops, c->out, block != 0 ? result_bytes : 0, &c->result_offset);
+    c->input = window_of(ops, c->in, input_bytes, &c->input_offset);
     c->question = (struct braid_op_question){
         .kind = kind,
         .ranks = ops->layout.ranks,
         .block = block,
         .in_window = c->result != NULL,
+        .in_readable = c->input != NULL,
         .in_place = in_place,
         .method = c->options->method,
         .sms = c->options->sms,
@@ -82,17 +97,21 @@ static int launch(const struct call *c, int kernel, void *args, bool with_result
                             with_result ? with : without);
 }
 
-/* What ready words carry: ranks whose operations differ in size or method see different ones. Never 0. */
+/* What ready words carry: ranks whose operations differ in size, method or what peers read see different ones. Never 0. */
 static uint32_t tag_of(const struct call *c)
 {
     uint64_t x = c->question.block * 0x9e3779b97f4a7c15ull + c->plan.method * 64 + c->question.kind;
 
+    if (c->plan.method == BRAID_METHOD_PULL)
+        x = (x ^ c->input_offset ^ (uint64_t)braid_window_device(c->input)->serial << 48) *
+            0x9e3779b97f4a7c15ull;
     return (uint32_t)(x >> 32) | 1u;
 }
 
 static uint32_t slots_of(const struct call *c)
 {
-    uint64_t ring = MIN(c->ops->staging_limit, BRAID_OPS_RING / MAX(c->question.ranks - 1, 1u));
+    uint64_t most = c->question.kind == BRAID_OP_REDUCE_SCATTER ? 24u << 20 : 8u << 20;
+    uint64_t ring = MIN(c->ops->staging_limit, most / MAX(c->question.ranks - 1, 1u));
 
     return (uint32_t)MAX(ring / c->plan.chunk, 1);
 }
@@ -158,28 +177,34 @@ static int run_exchange_reduce(const struct call *c, int number, uint64_t stride
     return 0;
 }
 
-/* Reduce-scatter with the blocks pushed by copy engines (an attempt, see attempts.h). */
-static int run_engine_reduce(const struct call *c, int number)
+/* All-reduce (the vector is divided among the ranks) or reduce-scatter; every rank reads what it sums. One launch. */
+static int run_pull(const struct call *c, int number)
 {
-    struct braid_exchange_args args = {
+    const struct braid_devwin *input = braid_window_device(c->input);
+    const struct braid_devwin *result = braid_window_device(c->result ? c->result : c->input);
+    bool everywhere = c->question.kind == BRAID_OP_ALL_REDUCE;
+    uint64_t ranks = c->question.ranks, rank = c->ops->layout.rank, total = c->question.block;
+    uint64_t block = everywhere ? ((total + ranks - 1) / ranks + 15) & ~15ull : total;
+    uint64_t first = block * rank;
+    struct braid_pull_args args = {
         .layout = c->ops->layout,
-        .in = c->in,
-        .out = c->out,
-        .stride = c->question.block,
-        .bytes = c->question.block,
-        .slots = (uint32_t)(c->question.block / 32 >> 16),
-        .aligned = aligned(c->in | c->out | c->question.block),
+        .in = c->input_offset + first,
+        .out = c->out + (everywhere ? first : 0),
+        .result = c->result_offset + first,
+        .bytes = !everywhere      ? block
+                 : first >= total ? 0
+                                  : MIN(block, total - first),
+        .results = everywhere,
         .scale = c->scale,
+        .tag = tag_of(c),
     };
-    struct braid_op_options options = *c->options;
-    struct call side = *c;
-    int rc = braid_engine_scatter(c->ops, c->in, c->question.block, c->stream, &side.stream);
+    void *comm = (void *)(uintptr_t)braid_comm_device(c->ops->comm);
+    void *window = (void *)(uintptr_t)braid_window_device(c->ops->window);
+    void *arguments[] = {comm, window, (void *)(uintptr_t)input, (void *)(uintptr_t)result, &args};
 
-    options.flags |= BRAID_OP_NO_OVERLAP; /* nothing of this stream is before it */
-    side.options = &options;
-    if (rc == 0)
-        rc = launch(&side, reduce_kernel(c, BRAID_KERNEL_EXCHANGE_REDUCE, number), &args, true);
-    return rc != 0 ? rc : braid_engine_scattered(c->ops, c->stream);
+    args.aligned = aligned(args.in | args.out | args.result | block);
+    return braid_ops_launch(c->ops, reduce_kernel(c, BRAID_KERNEL_PULL_REDUCE, number), &c->plan,
+                            c->options->flags, c->stream, arguments);
 }
 
 int braid_all_reduce(struct braid_ops *ops, const void *in, void *out, size_t count, int number,
@@ -192,7 +217,8 @@ int braid_all_reduce(struct braid_ops *ops, const void *in, void *out, size_t co
     if (ops == NULL || number < 0 || number >= BRAID_NUMBER_COUNT)
         return -EINVAL;
     bytes = count * number_bytes[number];
-    rc = prepare(&c, ops, BRAID_OP_ALL_REDUCE, in, out, bytes, bytes, in == out, options, stream);
+    rc = prepare(&c, ops, BRAID_OP_ALL_REDUCE, in, bytes, out, bytes, bytes, in == out, options,
+                 stream);
     if (rc != 0 || count == 0)
         return rc;
     rc = braid_ops_enter(ops);
@@ -200,6 +226,8 @@ int braid_all_reduce(struct braid_ops *ops, const void *in, void *out, size_t co
         return rc;
     if (c.plan.method == BRAID_METHOD_PACKETS || c.question.ranks == 1)
         rc = run_ll_reduce(&c, number, 0);
+    else if (c.plan.method == BRAID_METHOD_PULL)
+        rc = run_pull(&c, number);
     else
         rc = run_exchange_reduce(&c, number, 0);
     braid_ops_leave(ops);
@@ -216,7 +244,8 @@ int braid_reduce_scatter(struct braid_ops *ops, const void *in, void *out, size_
     if (ops == NULL || number < 0 || number >= BRAID_NUMBER_COUNT)
         return -EINVAL;
     bytes = count * number_bytes[number];
-    rc = prepare(&c, ops, BRAID_OP_REDUCE_SCATTER, in, out, bytes, bytes, false, options, stream);
+    rc = prepare(&c, ops, BRAID_OP_REDUCE_SCATTER, in, bytes * (ops->layout.ranks), out, bytes,
+                 bytes, false, options, stream);
     if (rc != 0 || count == 0)
         return rc;
     mine = c.in + bytes * ops->layout.rank;
@@ -228,8 +257,8 @@ int braid_reduce_scatter(struct braid_ops *ops, const void *in, void *out, size_
         return rc;
     if (c.plan.method == BRAID_METHOD_PACKETS || c.question.ranks == 1)
         rc = run_ll_reduce(&c, number, bytes);
-    else if (BRAID_ENGINE_REDUCE)
-        rc = run_engine_reduce(&c, number);
+    else if (c.plan.method == BRAID_METHOD_PULL)
+        rc = run_pull(&c, number);
     else
         rc = run_exchange_reduce(&c, number, bytes);
     braid_ops_leave(ops);
@@ -359,7 +388,7 @@ int braid_all_gather(struct braid_ops *ops, const void *in, void *out, size_t by
         return -EINVAL;
     rank = ops->layout.rank;
     ranks = ops->layout.ranks;
-    rc = prepare(&c, ops, BRAID_OP_ALL_GATHER, in, out, bytes, (uint64_t)bytes * ranks, false,
+    rc = prepare(&c, ops, BRAID_OP_ALL_GATHER, in, 0, out, bytes, (uint64_t)bytes * ranks, false,
                  options, stream);
     if (rc != 0 || bytes == 0)
         return rc;
@@ -390,8 +419,8 @@ int braid_all_to_all(struct braid_ops *ops, const void *in, void *out, size_t by
         return -EINVAL;
     rank = ops->layout.rank;
     ranks = ops->layout.ranks;
-    rc = prepare(&c, ops, BRAID_OP_ALL_TO_ALL, in, out, bytes, (uint64_t)bytes * ranks, in == out,
-                 options, stream);
+    rc = prepare(&c, ops, BRAID_OP_ALL_TO_ALL, in, 0, out, bytes, (uint64_t)bytes * ranks,
+                 in == out, options, stream);
     if (rc != 0 || bytes == 0)
         return rc;
     if (in != out && c.in < c.out + (uint64_t)bytes * ranks &&
@@ -434,7 +463,7 @@ int braid_all_to_all_v(struct braid_ops *ops, const void *in, const size_t *send
     if (longest > 65536ull * BRAID_OPS_CHUNKS)
         return -EMSGSIZE;
     /* Lengths are known to pairs only: the chunk must not depend on them. */
-    rc = prepare(&c, ops, BRAID_OP_ALL_TO_ALL_V, in, out, ops->staging_limit, 1, false, options,
+    rc = prepare(&c, ops, BRAID_OP_ALL_TO_ALL_V, in, 0, out, ops->staging_limit, 1, false, options,
                  stream);
     if (rc != 0)
         return rc;
@@ -457,7 +486,7 @@ int braid_broadcast(struct braid_ops *ops, const void *in, void *out, size_t byt
     is_root = (uint32_t)root == ops->layout.rank;
     if (is_root && in == NULL && bytes != 0)
         return -EINVAL;
-    rc = prepare(&c, ops, BRAID_OP_BROADCAST, in, out, bytes, bytes, false, options, stream);
+    rc = prepare(&c, ops, BRAID_OP_BROADCAST, in, 0, out, bytes, bytes, false, options, stream);
     if (rc != 0 || bytes == 0)
         return rc;
     for (uint32_t r = 0; r < ops->layout.ranks; r++) {

@@ -43,9 +43,6 @@ struct words {
 };
 _Static_assert(sizeof(struct words) == 4 * BRAID_ENGINE_WORDS, "engine words");
 _Static_assert(sizeof(struct words) <= 128, "ones");
-_Static_assert(!BRAID_ENGINE_SWAP_BY_STAGING || BRAID_ENGINE_TELL_BY_COPY, "pieces tell by copies");
-_Static_assert(!BRAID_ENGINE_REDUCE || (BRAID_ENGINE_TELL_BY_COPY && BRAID_ENGINE_MEET_BY_KERNEL),
-               "no watchdog word at the end");
 
 struct braid_engine {
     struct braid_ops *ops;
@@ -59,7 +56,6 @@ struct braid_engine {
     uint32_t *ones; /* in the same host memory: what the watchdog writes */
     void *watch_stream[WATCH_STREAMS];
     pthread_t thread;
-    bool prepared; /* the first operation has come */
     bool started;
     _Atomic bool stop;
 };
@@ -104,59 +100,21 @@ static uint32_t next_rank(const struct braid_engine *e, uint32_t hop)
     return (e->ops->layout.rank + hop) % e->ops->layout.ranks;
 }
 
-/* A word of GPU memory that is 1, behind the flags (TELL_BY_COPY). */
-static uint64_t one_of(const struct braid_engine *e)
-{
-    return words_of(e, e->ops->layout.rank, e->ops->layout.ranks);
-}
-
-/* Sets the word at `member` on `peer` by a copy: behind another copy of the stream that takes 2.2 us, a stream's write 2.5 and more. */
-static int tell_by_copy(struct braid_engine *e, uint32_t peer, size_t member, void *stream)
-{
-    return e->ops->cuda->copy(words_of(e, peer, e->ops->layout.rank) + member, one_of(e),
-                              sizeof(uint32_t), stream);
-}
-
-static int meet_by_kernel(struct braid_engine *e, size_t member, void *stream)
-{
-    const struct braid_ops_layout *l = &e->ops->layout;
-    struct braid_meet_args args = {
-        e->ops->engine_words, sizeof(struct words), (uint32_t)member, l->ranks, l->rank,
-    };
-    struct braid_op_plan plan = {.ctas = 1, .threads = 32};
-    void *arguments[] = {(void *)(uintptr_t)braid_comm_device(e->ops->comm),
-                         (void *)(uintptr_t)braid_window_device(e->ops->window), &args};
-
-    return braid_ops_launch(e->ops, BRAID_KERNEL_MEET, &plan, BRAID_OP_NO_OVERLAP, stream,
-                            arguments) == 0
-               ? BRAID_CU_SUCCESS
-               : 999 /* unknown; the launch has said more */;
-}
-
 /* Every rank tells every other in the word at `member`, and waits until every other has told it. */
 static int meet(struct braid_engine *e, size_t member, bool first, void *stream)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
-    bool told = BRAID_ENGINE_TELL_BY_COPY && !first;
     struct batch b = {0};
-    int result;
 
-    if (BRAID_ENGINE_MEET_BY_KERNEL)
-        return meet_by_kernel(e, member, stream);
-    for (uint32_t hop = 1; hop < l->ranks && told; hop++) {
-        result = tell_by_copy(e, next_rank(e, hop), member, stream);
-        if (result != BRAID_CU_SUCCESS)
-            return result;
-    }
-    for (uint32_t hop = 1; hop < l->ranks && !told; hop++)
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WRITE_32, words_of(e, next_rank(e, hop), l->rank) + member, 1);
-    if (first && !BRAID_ENGINE_UNWATCHED)
+    if (first)
         add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + member, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, next_rank(e, hop)) + member, 0);
-    if (!first && !BRAID_ENGINE_UNWATCHED)
+    if (!first)
         add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 0);
     return send(e, &b, stream);
 }
@@ -187,8 +145,6 @@ static int copy_own(struct braid_engine *e, const struct braid_engine_job *job, 
 
     if (from == to)
         return BRAID_CU_SUCCESS;
-    if (BRAID_ENGINE_OWN_LAST)
-        return e->ops->cuda->copy(to, from, job->block, stream);
     result = fork_side(e, SIDE_STREAMS - 1, stream);
     return result != BRAID_CU_SUCCESS
                ? result
@@ -199,30 +155,9 @@ static int join_own(struct braid_engine *e, const struct braid_engine_job *job, 
 {
     uint64_t block = job->block * e->ops->layout.rank;
 
-    return BRAID_ENGINE_OWN_LAST || job->in + (job->same ? 0 : block) == job->out + block
+    return job->in + (job->same ? 0 : block) == job->out + block
                ? BRAID_CU_SUCCESS
                : join_side(e, SIDE_STREAMS - 1, stream);
-}
-
-/* The block for the one peer in several parts at the same time, each on a stream of its own. */
-static int push_parts(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
-{
-    uint32_t peer = next_rank(e, 1), parts = BRAID_ENGINE_PARTS;
-    uint64_t to = (uint64_t)(uintptr_t)braid_window_address(job->result, (int)peer) + job->offset +
-                  job->block * e->ops->layout.rank;
-    uint64_t from = job->in + (job->same ? 0 : job->block * peer);
-    uint64_t part = ((job->block + parts - 1) / parts + 65535) & ~65535ull;
-    int result = BRAID_CU_SUCCESS;
-
-    for (uint32_t i = 1; i < parts && result == BRAID_CU_SUCCESS; i++)
-        result = fork_side(e, i - 1, stream);
-    for (uint32_t i = 0; i < parts && part * i < job->block && result == BRAID_CU_SUCCESS; i++)
-        result =
-            e->ops->cuda->copy(to + part * i, from + part * i, MIN(part, job->block - part * i),
-                               i == 0 ? stream : e->side[i - 1]);
-    for (uint32_t i = 1; i < parts && result == BRAID_CU_SUCCESS; i++)
-        result = join_side(e, i - 1, stream);
-    return result;
 }
 
 /* Straight into the peers' results: one peer on the user's stream, the others on side streams. */
@@ -233,8 +168,6 @@ static int push_direct(struct braid_engine *e, const struct braid_engine_job *jo
     uint32_t sides = MIN(l->ranks - 2, SIDE_STREAMS - 1);
     int result = BRAID_CU_SUCCESS;
 
-    if (BRAID_ENGINE_PARTS > 1 && l->ranks == 2)
-        return push_parts(e, job, stream);
     for (uint32_t i = 0; i < sides && result == BRAID_CU_SUCCESS; i++)
         result = fork_side(e, i, stream);
     for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
@@ -301,57 +234,6 @@ static int swap_in_place(struct braid_engine *e, const struct braid_engine_job *
             break;
     }
     return result;
-}
-
-/*
- * The same by way of the peers' staging: pieces go there one after the other, and each is copied home on a side stream once it is here and
- * this rank's own piece has left its home. The last pieces are small, so that little is left to copy when the link is done.
- */
-static int swap_by_staging(struct braid_engine *e, const struct braid_engine_job *job, void *stream)
-{
-    const struct braid_ops_layout *l = &e->ops->layout;
-    const struct braid_ops_cuda *cuda = e->ops->cuda;
-    uint64_t unit = job->block > (2u << 20) ? job->block / 32 & ~65535ull : 0;
-    uint64_t first = 0;
-    int result = meet(e, offsetof(struct words, ready), true, stream);
-
-    for (uint32_t k = 0; k < BRAID_ENGINE_PIECES && result == BRAID_CU_SUCCESS; k++) {
-        bool last = unit == 0 || k == BRAID_ENGINE_PIECES - 1;
-        uint64_t bytes = last ? job->block - first : unit * (k == 0 ? 23 : 7);
-        size_t member = offsetof(struct words, piece) + 4 * k;
-        struct batch hear = {0};
-
-        for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
-            uint32_t peer = next_rank(e, hop); /* this rank is ranks - hop behind it */
-            uint64_t to =
-                (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)peer) + l->staging;
-
-            result = cuda->copy(to + (l->ranks - hop - 1) * l->staging_slot + first,
-                                job->in + job->block * peer + first, bytes, stream);
-            if (result == BRAID_CU_SUCCESS)
-                result = tell_by_copy(e, peer, member, stream);
-            add(&hear, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, peer) + member, 1);
-            add(&hear, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, peer) + member, 0);
-        }
-        if (result == BRAID_CU_SUCCESS)
-            result = cuda->event_record(e->saved[k], stream);
-        if (result == BRAID_CU_SUCCESS)
-            result = cuda->stream_wait(e->side[0], e->saved[k], 0);
-        if (result == BRAID_CU_SUCCESS)
-            result = send(e, &hear, e->side[0]);
-        for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++) {
-            uint64_t here =
-                (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)l->rank) +
-                l->staging + (hop - 1) * l->staging_slot;
-
-            result = cuda->copy(job->out + job->block * next_rank(e, hop) + first, here + first,
-                                bytes, e->side[0]);
-        }
-        first += bytes;
-        if (last)
-            break;
-    }
-    return result == BRAID_CU_SUCCESS ? join_side(e, 0, stream) : result;
 }
 
 /* Sets every flag that this rank may be waiting for, so that its stream goes on. Waits for nothing: called again until it is through. */
@@ -428,22 +310,6 @@ static int start_watchdog(struct braid_engine *e)
     return 0;
 }
 
-/* Before the first operation. */
-static int prepare(struct braid_engine *e)
-{
-    const struct braid_ops_cuda *cuda = e->ops->cuda;
-    int result = BRAID_CU_SUCCESS, rc = 0;
-
-    if (BRAID_ENGINE_TELL_BY_COPY)
-        result = cuda->copy_to_device(one_of(e), e->ones, sizeof(uint32_t), e->watch_stream[0]);
-    if (BRAID_ENGINE_TELL_BY_COPY && result == BRAID_CU_SUCCESS)
-        result = cuda->stream_synchronize(e->watch_stream[0]);
-    if (result == BRAID_CU_SUCCESS && !BRAID_ENGINE_UNWATCHED && !BRAID_ENGINE_MEET_BY_KERNEL)
-        rc = start_watchdog(e);
-    e->prepared = result == BRAID_CU_SUCCESS && rc == 0;
-    return rc != 0 ? rc : braid_cuda_errno(result);
-}
-
 int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
 {
     struct braid_engine *e = calloc(1, sizeof(*e));
@@ -489,22 +355,19 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
 
     if (job->in_place && job->block > ops->layout.staging_slot)
         return -EMSGSIZE;
-    rc = e->prepared ? 0 : prepare(e);
+    rc = e->started ? 0 : start_watchdog(e);
     if (rc != 0)
         return rc;
     if (job->in_place) {
-        result = BRAID_ENGINE_SWAP_BY_STAGING ? swap_by_staging(e, job, stream)
-                                              : swap_in_place(e, job, stream);
+        result = swap_in_place(e, job, stream);
         if (result == BRAID_CU_SUCCESS)
             result = meet(e, offsetof(struct words, done), false, stream);
     } else {
-        result = BRAID_ENGINE_OWN_LAST ? BRAID_CU_SUCCESS : copy_own(e, job, stream);
+        result = copy_own(e, job, stream);
         if (result == BRAID_CU_SUCCESS)
             result = meet(e, offsetof(struct words, ready), true, stream);
         if (result == BRAID_CU_SUCCESS)
             result = push_direct(e, job, stream);
-        if (result == BRAID_CU_SUCCESS && BRAID_ENGINE_OWN_LAST)
-            result = copy_own(e, job, stream);
         if (result == BRAID_CU_SUCCESS)
             result = meet(e, offsetof(struct words, done), false, stream);
         if (result == BRAID_CU_SUCCESS)
@@ -514,53 +377,6 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
         BRAID_WARN("copy engines: the operation cannot be put into the stream: %s",
                    braid_cuda_name(result));
     return braid_cuda_errno(result);
-}
-
-/* Part `k` of the block for `peer`, [first, first + bytes), and its flag. */
-static int scatter_part(struct braid_engine *e, uint64_t in, uint64_t block, uint32_t peer,
-                        uint32_t k, uint64_t first, uint64_t bytes, void *stream)
-{
-    const struct braid_ops_layout *l = &e->ops->layout;
-    uint64_t base = (uint64_t)(uintptr_t)braid_window_address(e->ops->window, (int)peer);
-    uint32_t slot = (l->rank + l->ranks - peer - 1) % l->ranks;
-    int result = e->ops->cuda->copy(base + l->staging + slot * l->staging_slot + first,
-                                    in + block * peer + first, bytes, stream);
-
-    if (result != BRAID_CU_SUCCESS)
-        return result;
-    return e->ops->cuda->copy(base + l->flags + 4ull * (l->rank * BRAID_OPS_CHUNKS + k), one_of(e),
-                              sizeof(uint32_t), stream);
-}
-
-int braid_engine_scatter(struct braid_ops *ops, uint64_t in, uint64_t block, void *stream,
-                         void **side)
-{
-    struct braid_engine *e = ops->engine;
-    uint64_t unit = block / 32 & ~65535ull, first = 0;
-    int rc = e->prepared ? 0 : prepare(e);
-    int result;
-
-    if (rc != 0 || block > ops->layout.staging_slot)
-        return rc != 0 ? rc : -EMSGSIZE;
-    *side = e->side[0];
-    result = meet(e, offsetof(struct words, ready), true, stream);
-    if (result == BRAID_CU_SUCCESS)
-        result = fork_side(e, 0, stream);
-    for (uint32_t k = 0; first < block && result == BRAID_CU_SUCCESS; k++) {
-        uint64_t end = unit == 0 || k == BRAID_ENGINE_REDUCE_PARTS - 1
-                           ? block
-                           : unit * BRAID_ENGINE_REDUCE_END(k);
-
-        for (uint32_t hop = 1; hop < ops->layout.ranks && result == BRAID_CU_SUCCESS; hop++)
-            result = scatter_part(e, in, block, next_rank(e, hop), k, first, end - first, stream);
-        first = end;
-    }
-    return braid_cuda_errno(result);
-}
-
-int braid_engine_scattered(struct braid_ops *ops, void *stream)
-{
-    return braid_cuda_errno(join_side(ops->engine, 0, stream));
 }
 
 void braid_engine_destroy(struct braid_engine *e)

@@ -14,24 +14,30 @@ static const char *const number_names[BRAID_NUMBER_COUNT] = {"f32", "f16", "bf16
 static unsigned shared_of(int k)
 {
     return k == BRAID_KERNEL_EXCHANGE_COPY ||
-                   (k >= BRAID_KERNEL_EXCHANGE_REDUCE && k < BRAID_KERNEL_MEET)
+                   (k >= BRAID_KERNEL_EXCHANGE_REDUCE && k < BRAID_KERNEL_PULL_REDUCE)
                ? BRAID_OPS_RING_BYTES
                : 0;
+}
+
+/* Threads of its largest CTA. */
+static int threads_of(int k)
+{
+    return k >= BRAID_KERNEL_PULL_REDUCE ? BRAID_PULL_THREADS
+           : shared_of(k) != 0           ? 32 * BRAID_OPS_WARPS
+                                         : 512;
 }
 
 /* The name of kernel `k` in the module. */
 static void name_of(int k, char *name, size_t bytes)
 {
-    bool exchange = k >= BRAID_KERNEL_EXCHANGE_REDUCE;
-    int i = k - (exchange ? BRAID_KERNEL_EXCHANGE_REDUCE : BRAID_KERNEL_LL_REDUCE);
+    static const char *const kinds[] = {"ll", "exchange", "pull"};
+    int i = k - BRAID_KERNEL_LL_REDUCE, kind = i / (2 * BRAID_NUMBER_COUNT);
 
-    if (k == BRAID_KERNEL_MEET)
-        snprintf(name, bytes, "braid_engine_meet");
-    else if (k == BRAID_KERNEL_LL_COPY || k == BRAID_KERNEL_EXCHANGE_COPY)
-        snprintf(name, bytes, "braid_%s_copy", k == BRAID_KERNEL_LL_COPY ? "ll" : "exchange");
+    if (k < BRAID_KERNEL_LL_REDUCE)
+        snprintf(name, bytes, "braid_%s_copy", kinds[k == BRAID_KERNEL_EXCHANGE_COPY]);
     else
-        snprintf(name, bytes, "braid_%s_reduce_%s_%s", exchange ? "exchange" : "ll",
-                 number_names[i / 2], i % 2 == 0 ? "2" : "n");
+        snprintf(name, bytes, "braid_%s_reduce_%s_%s", kinds[kind],
+                 number_names[i / 2 % BRAID_NUMBER_COUNT], i % 2 == 0 ? "2" : "n");
 }
 
 int braid_ops_load(struct braid_ops *ops)
@@ -58,8 +64,7 @@ int braid_ops_load(struct braid_ops *ops)
         if (result != BRAID_CU_SUCCESS)
             goto err_log;
         /* This also loads the kernel now, not while another kernel waits for a peer. */
-        ctas = braid_comm_max_ctas(ops->comm, ops->function[k],
-                                   shared != 0 ? 32 * BRAID_OPS_WARPS : 512, shared);
+        ctas = braid_comm_max_ctas(ops->comm, ops->function[k], threads_of(k), shared);
         if (ctas <= 0) {
             BRAID_WARN("kernel %s does not fit on GPU %d", name, ops->gpu);
             return ctas != 0 ? ctas : -EOPNOTSUPP;

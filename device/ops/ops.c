@@ -41,7 +41,7 @@ static uint64_t lay_out(struct braid_ops *ops, const struct braid_ops_config *co
     l->ready = at;
     at += 8ull * 2 * l->ranks;
     ops->engine_words = at;
-    at += 4ull * (BRAID_ENGINE_WORDS * l->ranks + BRAID_ENGINE_TELL_BY_COPY);
+    at += 4ull * BRAID_ENGINE_WORDS * l->ranks;
     at = (at + page - 1) / page * page;
     l->packets = at;
     at += 2 * pairs * l->packet_slot;

@@ -19,8 +19,8 @@ enum braid_kernel {
     BRAID_KERNEL_EXCHANGE_COPY,
     BRAID_KERNEL_LL_REDUCE, /* [number][2]: 2 ranks, any */
     BRAID_KERNEL_EXCHANGE_REDUCE = BRAID_KERNEL_LL_REDUCE + 2 * BRAID_NUMBER_COUNT, /* likewise */
-    BRAID_KERNEL_MEET = BRAID_KERNEL_EXCHANGE_REDUCE + 2 * BRAID_NUMBER_COUNT,      /* an attempt */
-    BRAID_KERNELS = BRAID_KERNEL_MEET + BRAID_ENGINE_MEET_BY_KERNEL,
+    BRAID_KERNEL_PULL_REDUCE = BRAID_KERNEL_EXCHANGE_REDUCE + 2 * BRAID_NUMBER_COUNT,
+    BRAID_KERNELS = BRAID_KERNEL_PULL_REDUCE + 2 * BRAID_NUMBER_COUNT,
 };
 
 struct braid_engine;
@@ -69,14 +69,8 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p);
 int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, void *stream);
 void braid_engine_destroy(struct braid_engine *engine);
 
-/* An attempt (BRAID_ENGINE_REDUCE): pushes the blocks of `in` into the peers' staging in parts, behind `stream`; *side is where the kernel
- * that sums them goes, before braid_engine_scattered lets `stream` go on after both. */
-int braid_engine_scatter(struct braid_ops *ops, uint64_t in, uint64_t block, void *stream,
-                         void **side);
-int braid_engine_scattered(struct braid_ops *ops, void *stream);
-
 /* Words of the copy engines' flags in the operations window. */
-#define BRAID_ENGINE_PIECES (2u + BRAID_ENGINE_SWAP_BY_STAGING)
+#define BRAID_ENGINE_PIECES 2u
 #define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece */
 
 #endif

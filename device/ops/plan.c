@@ -34,7 +34,7 @@ const char *braid_op_name(enum braid_op_kind kind)
 const char *braid_method_name(uint32_t method)
 {
     static const char *const names[] = {"auto",   "packets", "one_shot", "two_shot",
-                                        "staged", "direct",  "engine"};
+                                        "staged", "direct",  "engine",   "pull"};
 
     return method < ARRAY_SIZE(names) ? names[method] : "unknown";
 }
@@ -61,6 +61,8 @@ static int method_fits(const struct braid_op_question *q, uint32_t method)
         if ((q->kind != BRAID_OP_ALL_GATHER && q->kind != BRAID_OP_ALL_TO_ALL) || !q->in_window)
             return -EOPNOTSUPP;
         return q->in_place && q->block > q->staging_limit ? -EMSGSIZE : 0;
+    case BRAID_METHOD_PULL:
+        return !copies && q->in_readable && (!reduces || q->in_window) ? 0 : -EOPNOTSUPP;
     default: return -EOPNOTSUPP;
     }
 }
@@ -110,7 +112,7 @@ static void shape_chunks(const struct braid_op_question *q, uint32_t sms,
 
     plan->segment = MIN(q->block, most * BRAID_OPS_CHUNKS * parts);
     block = (plan->segment + parts - 1) / parts;
-    plan->chunk = BRAID_OPS_STAGED_CHUNK;
+    plan->chunk = (uint32_t)least;
     if (plan->method == BRAID_METHOD_DIRECT)
         plan->chunk = (uint32_t)MIN(MAX((block / 128 + least - 1) & ~(least - 1), least), most);
     while (plan->chunk < most && (block + plan->chunk - 1) / plan->chunk > BRAID_OPS_CHUNKS)
@@ -118,6 +120,15 @@ static void shape_chunks(const struct braid_op_question *q, uint32_t sms,
     chunks = MAX((block + plan->chunk - 1) / plan->chunk, 1);
     plan->threads = 32 * BRAID_OPS_WARPS;
     plan->ctas = (uint32_t)MIN(chunks, sms);
+}
+
+/* Every thread a few vectors. */
+static void shape_pull(const struct braid_op_question *q, uint32_t sms, struct braid_op_plan *plan)
+{
+    uint64_t block = q->kind == BRAID_OP_ALL_REDUCE ? q->block / q->ranks : q->block;
+
+    plan->threads = BRAID_PULL_THREADS;
+    plan->ctas = (uint32_t)MIN(block / 65536 + 1, sms);
 }
 
 int braid_op_plan(const struct braid_op_question *q, struct braid_op_plan *plan)
@@ -144,6 +155,8 @@ int braid_op_plan(const struct braid_op_question *q, struct braid_op_plan *plan)
     sms = MIN(sms, q->sm_share);
     if (plan->method == BRAID_METHOD_PACKETS)
         shape_packets(q, sms, plan);
+    else if (plan->method == BRAID_METHOD_PULL)
+        shape_pull(q, sms, plan);
     else
         shape_chunks(q, sms, plan);
     return 0;

@@ -23,6 +23,7 @@ struct braid_op_question {
     uint32_t ranks;
     uint64_t block;         /* bytes from one rank to another; all-reduce: of the whole vector */
     bool in_window;         /* `out` can be written by peers */
+    bool in_readable;       /* reductions: `in` can be read by peers */
     bool in_place;          /* what arrives overwrites what is sent */
     uint32_t method;        /* BRAID_METHOD_*, AUTO = choose */
     uint32_t sms;           /* the caller's bound, 0 = none */
@@ -35,7 +36,7 @@ struct braid_op_plan {
     uint32_t method;
     uint32_t ctas;
     uint32_t threads;
-    uint32_t chunk;   /* bytes; 0 for packets and copy engines */
+    uint32_t chunk;   /* bytes; 0 for packets, pull and copy engines */
     uint64_t segment; /* bytes of `block` in one launch; more go in several */
 };
 

@@ -11,9 +11,10 @@
  *
  * Buffers are GPU memory of any kind, aligned to their number format; multiples of 16 bytes are faster. Buffers inside a window of
  * the communicator (braid_window_alloc, braid_window_register) at the same offset on every rank let large operations write
- * straight into the peers' results; both choices give the same bits. "In the window" must hold on every rank or on none.
+ * straight into the peers' results, and reductions read the peers' inputs; all choices give the same bits. "In the window" must hold
+ * on every rank or on none, for outputs and for inputs of reductions.
  *
- * Results: sums are formed in float32 in rank order and rounded once (two-shot and one-shot alike), so every rank gets the same
+ * Results: sums are formed in float32 in rank order and rounded once (by every method), so every rank gets the same
  * bits, from run to run. Bound of the error of one element against the exact sum S of the absolute values of the R inputs:
  * S * (R * 2^-24 + u), u = 2^-24 (f32), 2^-11 (f16), 2^-8 (bf16) of rounding, 2^-4 (e4m3), 2^-3 (e5m2), away from overflow.
  *
@@ -50,6 +51,8 @@ struct braid_ops;
 #define BRAID_METHOD_STAGED   4u /* through the peers' staging buffers; any memory */
 #define BRAID_METHOD_DIRECT   5u /* straight into the peers' `out`, which is in a window */
 #define BRAID_METHOD_ENGINE   6u /* copy engines, no SM; `out` in a window */
+/* reductions: the peers' inputs are read where they are; `in` in a window, for all-reduce `out`, too */
+#define BRAID_METHOD_PULL 7u
 
 /* Flags of an operation. */
 /* do not let this kernel's launch overlap the end of the kernel before it in the stream */
@@ -81,7 +84,7 @@ struct braid_ops_config {
      * to each other */
     size_t packet_bytes;
     /* GPU memory for staging, one parity, likewise. All-to-all in place by copy engines needs a block of it for each peer;
-     * kernels use a ring of at most 8 MiB in it, whatever the size */
+     * kernels use a ring of at most 8 MiB in it (reduce-scatter 24), whatever the size */
     size_t staging_bytes;
 };
 

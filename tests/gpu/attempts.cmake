@@ -33,24 +33,5 @@ function(braid_attempt name)
   add_dependencies(attempts attempt_${name})
 endfunction()
 
-# Two-shot and reduce-scatter.
-set(deep2 BRAID_OPS_PUSHERS=2u BRAID_OPS_PIECE=16384u BRAID_OPS_LAG=3u)
-braid_attempt(deep2 ${deep2})
-braid_attempt(deep2_chunk64 ${deep2} BRAID_OPS_STAGED_CHUNK=65536u BRAID_OPS_IDLE_NS=64u)
-braid_attempt(deep1_chunk32 BRAID_OPS_PUSHERS=1u BRAID_OPS_PIECE=16384u BRAID_OPS_STAGES=10u BRAID_OPS_LAG=5u
-  BRAID_OPS_STAGED_CHUNK=32768u BRAID_OPS_IDLE_NS=64u)
-braid_attempt(chunk64 BRAID_OPS_STAGED_CHUNK=65536u)
-braid_attempt(idle BRAID_OPS_IDLE_NS=64u)
-braid_attempt(quiet BRAID_OPS_QUIET_POLLS=1 BRAID_OPS_IDLE_NS=32u)
-braid_attempt(quiet_deep2 ${deep2} BRAID_OPS_STAGED_CHUNK=32768u BRAID_OPS_QUIET_POLLS=1 BRAID_OPS_IDLE_NS=32u)
-braid_attempt(ring24 "BRAID_OPS_RING=(24u<<20)")
-braid_attempt(pull BRAID_OPS_PULL=1)
-braid_attempt(pull6 BRAID_OPS_PULL=1 BRAID_REDUCE_UNROLL=6)
-braid_attempt(engine_reduce BRAID_ENGINE_REDUCE=1 BRAID_ENGINE_TELL_BY_COPY=1 BRAID_ENGINE_MEET_BY_KERNEL=1)
-# Copy engines.
-braid_attempt(ce_unwatched BRAID_ENGINE_UNWATCHED=1)
-braid_attempt(ce_tell BRAID_ENGINE_TELL_BY_COPY=1 BRAID_ENGINE_OWN_LAST=1)
-braid_attempt(ce_parts2 BRAID_ENGINE_PARTS=2u)
-braid_attempt(ce_parts4 BRAID_ENGINE_PARTS=4u)
-braid_attempt(ce_kernel BRAID_ENGINE_MEET_BY_KERNEL=1)
-braid_attempt(ce_swap BRAID_ENGINE_TELL_BY_COPY=1 BRAID_ENGINE_SWAP_BY_STAGING=1)
+# Pulls: loads on their way.
+braid_attempt(pull512 BRAID_PULL_THREADS=512u)

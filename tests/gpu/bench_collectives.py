@@ -199,11 +199,13 @@ class Bench:
                 if size >= 256 * KI:
                     tried("one_shot", ours(bt.ONE_SHOT), win)
                     tried("two_shot", ours(bt.TWO_SHOT), win)
+                    tried("pull", ours(bt.PULL), win)
                 if size >= 256 * KI:
                     calls["copy_engine"] = self.engine_copy(size)
                 if size >= 16 * MI:
                     for sms in (8, 12, 16):
                         tried(f"two_shot_sms{sms}", ours(bt.TWO_SHOT, sms), win)
+                        tried(f"pull_sms{sms}", ours(bt.PULL, sms), win)
             else:
                 for method, name in ((bt.PACKETS, "packets"), (bt.ONE_SHOT, "one_shot"), (bt.TWO_SHOT, "two_shot")):
                     if method == bt.PACKETS and size > 4 * MI or method != bt.PACKETS and size < 128 * KI:
@@ -217,7 +219,7 @@ class Bench:
             times = self.measure(calls, repeats)
             case = f"all_reduce/bf16/{size}"
             mine = {"": "braid", "/plain": "braid_plain", "/no_overlap": "braid_no_overlap"}
-            mine.update({"/" + k.replace("_sms", "/sms"): k for k in calls if k.startswith(("packets", "one_shot", "two_shot"))})
+            mine.update({"/" + k.replace("_sms", "/sms"): k for k in calls if k.startswith(("packets", "one_shot", "two_shot", "pull"))})
             self.record(case, times, mine, ("nccl", "torch_one_shot", "torch_two_shot"), "copy_engine")
 
     def gathers(self, sizes):
@@ -284,9 +286,9 @@ class Bench:
             buffer = self.memory[:size].view(torch.bfloat16)
             block_view = buffer[lo // 2:hi // 2]
             calls = {"nccl": lambda: dist.reduce_scatter_tensor(half, x)}
-            methods = [("braid", bt.AUTO, 0), ("packets", bt.PACKETS, 0), ("staged", bt.STAGED, 0)]
+            methods = [("braid", bt.AUTO, 0), ("packets", bt.PACKETS, 0), ("staged", bt.STAGED, 0), ("pull", bt.PULL, 0)]
             if size >= 16 * MI:
-                methods += [(f"staged_sms{s}", bt.STAGED, s) for s in (8, 16, 24, 32, 64)]
+                methods += [(f"staged_sms{s}", bt.STAGED, s) for s in (8, 16, 24, 32, 64)] + [(f"pull_sms{s}", bt.PULL, s) for s in (8, 16, 24)]
             for name, method, sms in methods:
                 if method == bt.PACKETS and block > 4 * MI:
                     continue
@@ -302,7 +304,7 @@ class Bench:
             calls.update(limit)
             buffer.copy_(x)
             suffix = {"": "braid"}
-            suffix.update({"/" + k.replace("_sms", "/sms"): k for k in calls if k.startswith(("packets", "staged"))})
+            suffix.update({"/" + k.replace("_sms", "/sms"): k for k in calls if k.startswith(("packets", "staged", "pull"))})
             self.record(f"reduce_scatter/bf16/{size}", self.measure(calls, repeats), suffix, ("nccl",), "copy_engine")
 
     def fused(self):

@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 
 F32, F16, BF16, F8E4M3, F8E5M2 = range(5)
-AUTO, PACKETS, ONE_SHOT, TWO_SHOT, STAGED, DIRECT, ENGINE = range(7)
+AUTO, PACKETS, ONE_SHOT, TWO_SHOT, STAGED, DIRECT, ENGINE, PULL = range(8)
 NO_OVERLAP = 1
 NUMBERS = {torch.float32: F32, torch.float16: F16, torch.bfloat16: BF16}
 

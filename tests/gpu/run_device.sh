@@ -7,7 +7,6 @@
 #   sanitizer  compute-sanitizer (memcheck, racecheck, synccheck) on small cases, ranks as threads of one process
 #   examples   device/examples, from C++ and from PyTorch
 #   death      ranks that are killed; last, because MPS may not survive it
-#   attempts   ways to run a barrier side by side (barrier_attempts.cuh), 10 s; not by default
 # Needs build/dev/bin/{gpu_device,example_*} and build/dev/lib/libbraid.so*, which can be built without a GPU:
 # cmake --build --preset dev --target gpu_device example_01_put_signal example_02_tile_pipeline braid
 set -u
@@ -28,9 +27,9 @@ shared=(create create/4_ranks register put_signal get packets/3_ranks barrier/3_
         never_comes dies abort)
 while [ $# -gt 0 ]; do
   case "$1" in
-    function | shared | latency | sanitizer | examples | death | attempts) stages="$stages $1" ;;
+    function | shared | latency | sanitizer | examples | death) stages="$stages $1" ;;
     --) shift; cases=("$@"); break ;;
-    *) sed -n '2,12s/^# //p' "$0"; exit 2 ;;
+    *) sed -n '2,11s/^# //p' "$0"; exit 2 ;;
   esac
   shift
 done
@@ -107,7 +106,6 @@ for name in $stages; do
     function) stage function 130 env "$few" tests/gpu/with_mps $program "${cases[@]}" ;;
     shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 60 env CUDA_DEVICE_MAX_CONNECTIONS=8 tests/gpu/with_mps $program "${cases[@]:-${shared[@]}}" ;;
     latency) stage latency 40 tests/gpu/with_mps $program --latency --rows "$OUT/device.jsonl" ;;
-    attempts) stage attempts 40 tests/gpu/with_mps $program --latency --rows "$OUT/attempts.jsonl" latency/barrier_attempts ;;
     sanitizer) stage sanitizer 75 bash -c sanitize ;;
     examples) stage examples 90 tests/gpu/with_mps bash -c examples ;;
     death) stage death 30 tests/gpu/with_mps $program --death ;;
@@ -116,7 +114,7 @@ done
 echo "== table"
 for name in $stages; do
   case $name in
-    latency | attempts) grep -hE '^ {6}[a-z_/0-9]+:lat_us' "$OUT/device-$name.log" 2>/dev/null ;;
+    latency) grep -hE '^ {6}[a-z_/0-9]+:lat_us' "$OUT/device-$name.log" 2>/dev/null ;;
   esac
 done
 printf '%s' "$table"

@@ -48,15 +48,6 @@ braid_unit_test(tools/braid-overlap/stats LINKS braid_overlap_parts)
 braid_unit_test(device/ops/plan LINKS braid_collectives)
 if(BRAID_HAVE_CUDA) # the kernels' image, cuda.h
   braid_unit_test(device/ops/engine LINKS braid_collectives braid_device_host fake_cuda)
-  # The same with the copy engines' ways of device/ops/attempts.h, as far as the fake driver goes.
-  braid_program(unit_device_ops_engine_attempts
-    SOURCES device/ops/engine_test.c ${PROJECT_SOURCE_DIR}/device/ops/engine.c ${PROJECT_SOURCE_DIR}/device/ops/ops.c
-            ${PROJECT_SOURCE_DIR}/device/ops/kernels.c ${PROJECT_SOURCE_DIR}/device/ops/collectives.c
-    LINKS braid_collectives braid_device_host fake_cuda cmocka)
-  target_compile_definitions(unit_device_ops_engine_attempts PRIVATE BRAID_KERNEL_ARCHS="none" BRAID_ENGINE_TELL_BY_COPY=1
-    BRAID_ENGINE_SWAP_BY_STAGING=1 BRAID_ENGINE_PARTS=3u BRAID_ENGINE_OWN_LAST=1)
-  set_target_properties(unit_device_ops_engine_attempts PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
-  braid_test(unit/device/ops/engine_attempts LABELS unit COMMAND unit_device_ops_engine_attempts)
   braid_unit_test(device/ops/cuda)
   target_include_directories(unit_device_ops_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 endif()

@@ -99,18 +99,6 @@ BRAID_FN void op_tell_warp(const struct braid_devwin *w, const struct braid_ops_
     }
 }
 
-/* One look at a flag; acquire when it is `flag`. */
-BRAID_FN uint32_t op_poll(const uint32_t *word, uint32_t flag)
-{
-    if constexpr (BRAID_OPS_QUIET_POLLS != 0) {
-        uint32_t seen = braid_ptx_load_relaxed_sys_u32(word);
-
-        if (seen != flag)
-            return seen;
-    }
-    return braid_ptx_load_acquire_sys_u32(word);
-}
-
 /* Waits until *word is `flag`. One thread. */
 BRAID_FN int op_wait_thread(const struct braid_devcomm *c, const uint32_t *word, uint32_t flag,
                             uint32_t wait, uint32_t peer, uint32_t index)
@@ -122,7 +110,7 @@ BRAID_FN int op_wait_thread(const struct braid_devcomm *c, const uint32_t *word,
     do {
         BRAID_NO_UNROLL
         for (int poll = 0; poll < BRAID_LL_POLLS; poll++) {
-            seen = op_poll(word, flag);
+            seen = braid_ptx_load_acquire_sys_u32(word);
             if (seen == flag)
                 return BRAID_DEV_OK;
         }
@@ -162,29 +150,34 @@ BRAID_FN int op_wait_warp(const struct braid_devcomm *c, const uint32_t *word, u
     return status;
 }
 
-/* Hears that every peer has begun, with the size that is expected of it: tag(peer). One warp, all lanes. */
+/* Hears that every peer has begun, with the size that is expected of it: tag(peer). One warp, all lanes. Nonzero in a lane that has failed. */
 template <class Tag>
-BRAID_FN void op_hear_warp(const struct braid_devcomm *c, const struct braid_devwin *w,
-                           const struct braid_ops_layout *l, const struct op *op, Tag tag)
+BRAID_FN int op_hear_warp(const struct braid_devcomm *c, const struct braid_devwin *w,
+                          const struct braid_ops_layout *l, const struct op *op, Tag tag)
 {
+    int failed = 0;
+
     BRAID_NO_UNROLL
     for (uint32_t first = 0; first < l->ranks; first += 32) {
         uint32_t peer = first + braid_ptx_lane();
         const uint32_t *word = nullptr;
+        int status;
 
         if (peer < l->ranks && peer != l->rank)
             word = (const uint32_t *)op_ready(w, l, op, peer, l->rank);
-        if (op_wait_warp(c, word != nullptr ? word + 1 : nullptr, op->flag, BRAID_WAIT_BEGIN, peer,
-                         0) == 0 &&
-            word != nullptr) {
+        status = op_wait_warp(c, word != nullptr ? word + 1 : nullptr, op->flag, BRAID_WAIT_BEGIN,
+                              peer, 0);
+        if (status == 0 && word != nullptr) {
             uint32_t seen = braid_ptx_load_acquire_sys_u32(word);
 
             if (seen != tag(peer))
-                braid_fail_thread(c, BRAID_DEV_INVALID, BRAID_WAIT_BEGIN, (int)peer, 0, tag(peer),
-                                  seen, 0);
+                status = braid_fail_thread(c, BRAID_DEV_INVALID, BRAID_WAIT_BEGIN, (int)peer, 0,
+                                           tag(peer), seen, 0);
         }
+        failed |= status;
         braid_ptx_sync_warp();
     }
+    return failed;
 }
 
 #endif

@@ -14,7 +14,7 @@
 #ifndef BRAID_DEVICE_OPS_EXCHANGE_CUH
 #define BRAID_DEVICE_OPS_EXCHANGE_CUH
 
-#include "../attempts.h"
+#include "../args.h"
 
 #define BRAID_BULK_PIECE  BRAID_OPS_PIECE
 #define BRAID_BULK_STAGES BRAID_OPS_STAGES
@@ -27,7 +27,6 @@
 #define ANNOUNCER     BRAID_OPS_PUSHERS
 #define WAITER        (BRAID_OPS_PUSHERS + 1u)
 #define FLAGGER       (BRAID_OPS_PUSHERS + 2u)
-#define ENDS          16u /* chunks that can end within BRAID_OPS_LAG pieces, and more: a power of two */
 #define GROUPS        4u /* of workers */
 #define GROUP_WARPS   (BRAID_OPS_WORKERS / GROUPS)
 #define GROUP_THREADS (32u * GROUP_WARPS)
@@ -41,9 +40,6 @@ struct exchange_shared {
     uint32_t written
         [BRAID_OPS_PUSHERS]; /* by pusher: chunks (for a peer, or for all) that are written there */
     uint32_t done[BRAID_OPS_WORKERS]; /* by worker warp: chunks of its group that it has finished */
-#if BRAID_OPS_LAG
-    uint32_t ends[BRAID_OPS_PUSHERS][ENDS]; /* a pusher's own: pieces stored when a chunk ended */
-#endif
 };
 
 /* One chunk of one block. */
@@ -102,18 +98,11 @@ BRAID_FN void exchange_count(uint32_t *word, uint32_t count)
     braid_ptx_store_release_cta_shared(braid_ptx_shared(word), count);
 }
 
-/* Between two looks of a role that has nothing to do. */
-BRAID_FN void exchange_idle(void)
-{
-    if constexpr (BRAID_OPS_IDLE_NS != 0)
-        braid_ptx_sleep_ns(BRAID_OPS_IDLE_NS);
-}
-
 /* Waits until a count is above `index`. Its writer is a role of this CTA, whose own waits are bounded. */
 BRAID_FN void exchange_await(const uint32_t *word, uint32_t index)
 {
-    while (exchange_read(word) <= index)
-        exchange_idle();
+    while (exchange_read(word) <= index) {
+    }
 }
 
 BRAID_FN uint32_t exchange_peer(uint32_t rank, uint32_t ranks, uint32_t hop)
@@ -246,48 +235,6 @@ template <class Plan> struct pusher {
         return all;
     }
 
-#if BRAID_OPS_LAG
-    /*
-     * Moves the chunks of pusher `turn`. A chunk counts as written when it is not among the last BRAID_OPS_LAG pieces any more, so the link
-     * never drains; but before a wait for room everything is written and counted, because the room may depend on it.
-     */
-    __device__ __forceinline__ void run(uint32_t turn, struct exchange_shared *s)
-    {
-        struct cursor loads = w.begin(turn), stores = loads;
-        uint32_t ended = 0, counted = 0, offset = 0;
-        struct piece p;
-        int last;
-
-        load(loads);
-        BRAID_NO_UNROLL
-        while (w.seek(stores)) {
-            uint32_t chunk = stores.chunk, hop = stores.hop, before = counted;
-
-            if (offset == 0 && ended != counted && !room(chunk, hop)) {
-                braid_bulk_drain();
-                counted = ended;
-                exchange_count(&s->written[turn], counted);
-            }
-            w.next(stores, p, last);
-            store(p, chunk, hop, offset);
-            offset = last ? 0 : offset + p.bytes;
-            if (last)
-                s->ends[turn][ended++ % ENDS] = ring.stores;
-            braid_bulk_settle(BRAID_OPS_LAG);
-            while (counted != ended && s->ends[turn][counted % ENDS] + BRAID_OPS_LAG <= ring.stores)
-                counted++;
-            if (ended - counted == ENDS) { /* chunks of a few bytes each */
-                braid_bulk_drain();
-                counted = ended;
-            }
-            if (counted != before)
-                exchange_count(&s->written[turn], counted);
-            load(loads);
-        }
-        braid_bulk_drain();
-        exchange_count(&s->written[turn], ended);
-    }
-#else
     /* Moves the chunks of pusher `turn`. A chunk counts as written when the next one is on its way, so that the link never drains; but
      * before a wait for room everything is written and counted, because the room may depend on it. */
     __device__ __forceinline__ void run(uint32_t turn, struct exchange_shared *s)
@@ -321,7 +268,6 @@ template <class Plan> struct pusher {
         braid_bulk_drain();
         exchange_count(written, count);
     }
-#endif
 };
 
 /* The same by a whole warp, for addresses that bulk copies cannot take. */
@@ -388,10 +334,8 @@ BRAID_FN void exchange_announce(const struct walk<Plan> &w, const struct exchang
     while (braid_ptx_any_in_warp(more)) {
         uint32_t written = more ? exchange_read(&s->written[lane]) : announced;
 
-        if (!braid_ptx_any_in_warp(written != announced)) {
-            exchange_idle();
+        if (!braid_ptx_any_in_warp(written != announced))
             continue;
-        }
         braid_ptx_fence_sys();
         BRAID_NO_UNROLL
         for (; announced != written; announced++) {
@@ -428,7 +372,8 @@ BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_de
             uint32_t peer = exchange_peer(l->rank, l->ranks, hop);
 
             if (has(chunk, peer)) {
-                seen = op_poll(op_flag(w, l, op, kind, peer, l->rank, chunk), op->flag);
+                seen =
+                    braid_ptx_load_acquire_sys_u32(op_flag(w, l, op, kind, peer, l->rank, chunk));
                 if (seen != op->flag && status == 0)
                     break;
             }
@@ -453,8 +398,6 @@ BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_de
                 braid_fail_thread(c, status, kind == 0 ? BRAID_WAIT_CHUNK : BRAID_WAIT_RESULT,
                                   (int)exchange_peer(l->rank, l->ranks, hop), chunk, op->flag, seen,
                                   braid_ptx_now_ns() - start_ns);
-        } else {
-            exchange_idle();
         }
     }
 }
@@ -487,10 +430,8 @@ BRAID_FN void exchange_flag(const struct braid_devwin *w, const struct braid_ops
         if (lane < BRAID_OPS_WORKERS)
             next = lane / GROUP_WARPS + GROUPS * exchange_read(&s->done[lane]);
         next = (uint32_t)braid_ptx_min_in_warp((int)(next < total ? next : total));
-        if (next == base) {
-            exchange_idle();
+        if (next == base)
             continue;
-        }
         braid_ptx_sync_warp();
         braid_ptx_fence_sys(); /* each lane: what it, or the lane beside it, has seen of the workers, before its own flags */
         BRAID_NO_UNROLL
@@ -513,8 +454,8 @@ BRAID_FN void exchange_flag(const struct braid_devwin *w, const struct braid_ops
 BRAID_FN int exchange_room(const struct braid_devwin *w, const struct braid_ops_layout *l,
                            const struct op *op, uint32_t slots, uint32_t chunk, uint32_t peer)
 {
-    return chunk < slots ||
-           op_poll(op_flag(w, l, op, 1, peer, l->rank, chunk - slots), op->flag) == op->flag;
+    return chunk < slots || braid_ptx_load_acquire_sys_u32(
+                                op_flag(w, l, op, 1, peer, l->rank, chunk - slots)) == op->flag;
 }
 
 /* Waits until it has. */

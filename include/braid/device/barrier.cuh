@@ -96,6 +96,27 @@ BRAID_FN int braid_barrier_hear(const struct braid_devcomm *c, const struct brai
     }
 }
 
+/* A lane of a warp tells its share of the peers and waits for it: one branch and no loop for teams of a warp's size. `fenced`: this thread
+ * has run the release's fence already. */
+BRAID_FN int braid_barrier_meet(const struct braid_devcomm *c, const struct braid_barrier *b,
+                                int fenced)
+{
+    uint32_t lane = braid_ptx_lane();
+
+    if (BRAID_UNLIKELY(c->local.ranks > (int)BRAID_WARP_THREADS)) {
+        braid_barrier_tell(c, b, b->tell, lane, BRAID_WARP_THREADS);
+        return braid_barrier_hear(c, b, b->hear, lane, BRAID_WARP_THREADS);
+    }
+    if (b->tell == 0)
+        return BRAID_DEV_OK;
+    if (fenced)
+        braid_ptx_store_relaxed_sys_u32((void *)b->tell, b->epoch);
+    else
+        braid_ptx_store_release_sys_u32((void *)b->tell, b->epoch);
+    return braid_wait_u32_thread(c, (const uint32_t *)b->hear, b->epoch, BRAID_WAIT_BARRIER,
+                                 braid_team_peer(&c->local, (int)lane), b->slot);
+}
+
 /* Arrive: what the group has written is released to every peer. Does not wait. */
 BRAID_FN void braid_barrier_arrive_thread(const struct braid_devcomm *c, struct braid_barrier *b)
 {
@@ -148,14 +169,20 @@ BRAID_FN int braid_barrier_sync_thread(const struct braid_devcomm *c, struct bra
 
 BRAID_FN int braid_barrier_sync_warp(const struct braid_devcomm *c, struct braid_barrier *b)
 {
-    braid_barrier_arrive_warp(c, b);
-    return braid_barrier_wait_warp(c, b);
+    b->epoch++;
+    braid_ptx_sync_warp();
+    return braid_share_status_warp(c, braid_barrier_meet(c, b, 0));
 }
 
 BRAID_FN int braid_barrier_sync_cta(const struct braid_devcomm *c, struct braid_barrier *b)
 {
-    braid_barrier_arrive_cta(c, b);
-    return braid_barrier_wait_cta(c, b);
+    int status = 0;
+
+    b->epoch++;
+    braid_ptx_sync_cta();
+    if (braid_ptx_thread() < BRAID_WARP_THREADS)
+        status = braid_barrier_meet(c, b, 0);
+    return braid_share_status_cta(c, status);
 }
 
 /*
@@ -199,13 +226,20 @@ BRAID_FN int braid_barrier_warp(const struct braid_devcomm *c, uint32_t slot)
     return braid_barrier_wait_warp(c, &b);
 }
 
+/* The release's fence runs while the epoch is on its way here. */
 BRAID_FN int braid_barrier_cta(const struct braid_devcomm *c, uint32_t slot)
 {
     struct braid_barrier b = braid_barrier_open(c, slot);
+    int status = 0;
 
-    braid_barrier_arrive_cta(c, &b);
-    braid_barrier_close_cta(c, &b);
-    return braid_barrier_wait_cta(c, &b);
+    b.epoch++;
+    braid_ptx_sync_cta();
+    if (braid_ptx_thread() < BRAID_WARP_THREADS) {
+        braid_ptx_fence_sys();
+        status = braid_barrier_meet(c, &b, 1);
+    }
+    braid_barrier_close_cta(c, &b); /* before the barrier, so that the next call reads it */
+    return braid_share_status_cta(c, status);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The one bounded wait that every operation uses, and the sticky error behind it.
  *
- * A wait polls one word with acquire at system scope. Once in BRAID_WAIT_POLLS polls (a cold path) it looks at the communicator's
+ * A wait polls one word and acquires at system scope. Once in BRAID_WAIT_POLLS polls (a cold path) it looks at the communicator's
  * sticky error, and if no other thread of this GPU is doing so, at the clock and at the host's abort word. It ends with
  *   BRAID_DEV_OK       the word has reached the expected value; what its writer did before is visible to this thread
  *   BRAID_DEV_TIMEOUT  the communicator's timeout_ns passed since this wait's first look at the clock
@@ -81,28 +81,31 @@ BRAID_FN int braid_wait_check_thread(const struct braid_devcomm *c, uint64_t *st
     return status;
 }
 
-/* Waits until the 32-bit counter at `word` has reached `expected`. The last three arguments only say what is waited for. */
+/*
+ * Waits until the 32-bit counter at `word` has reached `expected`. The last three arguments only say what is waited for.
+ * The polls are relaxed, because an acquire empties the SM's L1 cache at each of them; the acquire is one more load when the word has
+ * come. It reads the value that the poll has seen or a later one of the same writer, so what was released with that value is visible.
+ */
 BRAID_FN int braid_wait_u32_thread(const struct braid_devcomm *c, const uint32_t *word,
                                    uint32_t expected, uint32_t wait, int peer, uint32_t index)
 {
     uint64_t start_ns = 0;
-    uint32_t seen;
-    int polls, status;
+    uint32_t seen = 0;
+    int status;
 
-    for (;;) {
-        polls = 0;
+    do {
         BRAID_NO_UNROLL
-        do {
-            seen = braid_ptx_load_acquire_sys_u32(word);
-            polls++;
-        } while (!braid_reached_u32(seen, expected) && polls < BRAID_WAIT_POLLS);
-        if (BRAID_LIKELY(braid_reached_u32(seen, expected)))
-            return BRAID_DEV_OK;
+        for (int polls = 0; polls < BRAID_WAIT_POLLS; polls++) {
+            seen = braid_ptx_load_relaxed_sys_u32(word);
+            if (BRAID_LIKELY(braid_reached_u32(seen, expected))) {
+                braid_ptx_load_acquire_sys_u32(word);
+                return BRAID_DEV_OK;
+            }
+        }
         status = braid_wait_check_thread(c, &start_ns);
-        if (BRAID_UNLIKELY(status != 0))
-            return braid_fail_thread(c, status, wait, peer, index, expected, seen,
-                                     braid_ptx_now_ns() - start_ns);
-    }
+    } while (status == 0);
+    return braid_fail_thread(c, status, wait, peer, index, expected, seen,
+                             braid_ptx_now_ns() - start_ns);
 }
 
 /* The same for a 64-bit counter. */

@@ -19,7 +19,7 @@ static unsigned char gathered[2][MAX_TEST_RANKS * 4096];
 const char *const number_names[] = {"f32", "f16", "bf16", "f8e4m3", "f8e5m2"};
 const int number_bytes[] = {4, 2, 2, 1, 1};
 const char *const method_names[] = {"auto",   "packets", "one_shot", "two_shot",
-                                    "staged", "direct",  "engine"};
+                                    "staged", "direct",  "engine",   "pull"};
 
 double now_s(void)
 {

@@ -104,11 +104,16 @@ static void expect_failure(struct rank *r, const char *text, int rc, double begi
 
 int stage_fail(struct rank *r, double)
 {
-    static const char *const names[] = {"size mismatch by packets", "size mismatch by chunks",
+    static const char *const names[] = {"size mismatch by packets",
+                                        "size mismatch by chunks",
                                         "a rank never comes (two-shot)",
-                                        "a rank never comes (copy engine)", "abort"};
+                                        "a rank never comes (copy engine)",
+                                        "abort",
+                                        "a rank never comes (pull)",
+                                        "inputs at different offsets (pull)"};
+    const int kinds = sizeof(names) / sizeof(names[0]);
 
-    for (int what = 0; what < 5; what++) {
+    for (int what = 0; what < kinds; what++) {
         struct braid_op_options options = BRAID_OP_OPTIONS_INIT;
         int last = r->rank == ranks - 1, rc = 0;
         double begin;
@@ -144,6 +149,13 @@ int stage_fail(struct rank *r, double)
                 braid_comm_abort(r->comm);
             }
             break;
+        case 5:
+        case 6:
+            options.method = BRAID_METHOD_PULL;
+            if (what == 6 || !last)
+                rc = braid_reduce_scatter(r->ops, r->win + (what == 6 && last ? 4096 : 0), r->out,
+                                          1u << 20, BRAID_BF16, &options, r->stream);
+            break;
         }
         if (!last)
             expect_failure(r, names[what], rc, begin, 3.0);
@@ -153,7 +165,7 @@ int stage_fail(struct rank *r, double)
         close_comm(r);
     }
     if (r->rank == 0)
-        __atomic_add_fetch(&cases, 5, __ATOMIC_RELAXED);
+        __atomic_add_fetch(&cases, kinds, __ATOMIC_RELAXED);
     return 0;
 }
 

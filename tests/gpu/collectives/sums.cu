@@ -17,11 +17,13 @@ static int run_sum(struct rank *r, const struct sum_case *k)
     struct braid_op_options options = BRAID_OP_OPTIONS_INIT;
     uint64_t size = number_bytes[k->number], all = k->scatter ? k->count * ranks : k->count;
     char *base = k->window ? r->win : r->out, *out = base + k->shift * size;
-    char *in = k->in_place ? out : r->in + k->shift * size;
+    /* a pull reads its peers' windows; apart, the input is the window's second half */
+    char *apart = k->method == BRAID_METHOD_PULL ? r->win + BUFFER_BYTES / 2 : r->in;
+    char *in = k->in_place ? out : apart + k->shift * size;
     char text[160];
     int rc = 0;
 
-    if ((all + k->shift + 16) * size > BUFFER_BYTES)
+    if ((all + k->shift + 16) * size > BUFFER_BYTES / (k->in_place || apart == r->in ? 1 : 2))
         return 0;
     options.method = k->method;
     options.sms = k->sms;
@@ -55,9 +57,10 @@ int stage_sums(struct rank *r, double until)
     static const uint64_t counts[] = {1,    3,      8,      191,    500,     512,     4096,    8192,
                                       8191, 100003, 262144, 524288, 1000001, 4194304, 16777216};
     static const uint32_t all_methods[] = {BRAID_METHOD_AUTO, BRAID_METHOD_PACKETS,
-                                           BRAID_METHOD_ONE_SHOT, BRAID_METHOD_TWO_SHOT};
+                                           BRAID_METHOD_ONE_SHOT, BRAID_METHOD_TWO_SHOT,
+                                           BRAID_METHOD_PULL};
     static const uint32_t scatter_methods[] = {BRAID_METHOD_AUTO, BRAID_METHOD_PACKETS,
-                                               BRAID_METHOD_STAGED};
+                                               BRAID_METHOD_STAGED, BRAID_METHOD_PULL};
 
     /* bf16 and f32 in full, the others in a few sizes. */
     for (int scatter = 0; scatter < 2; scatter++) {
@@ -65,7 +68,7 @@ int stage_sums(struct rank *r, double until)
             int number = n == 0 ? BRAID_BF16 : n == 2 ? BRAID_F32 : n;
 
             for (unsigned c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-                unsigned methods = scatter ? 3 : 4;
+                unsigned methods = scatter ? 4 : 5;
 
                 if (number != BRAID_BF16 && c % 3 != 1)
                     continue;
@@ -81,7 +84,8 @@ int stage_sums(struct rank *r, double until)
                                              counts[c],
                                              method,
                                              v & 1,
-                                             method == BRAID_METHOD_TWO_SHOT || v == 3,
+                                             method == BRAID_METHOD_TWO_SHOT ||
+                                                 method == BRAID_METHOD_PULL || v == 3,
                                              v == 2 ? 1 : 0,
                                              v == 1 ? 4u : 0u,
                                              v == 2 ? 0.5f : 1.0f};

@@ -3,7 +3,6 @@
  * barriers of one CTA each. Bare and Braid alternate in one run, timed inside the kernel by the GPU's nanosecond clock after a warm-up,
  * median of RUNS. What is written here by hand in PTX is the counterpart: the least that could work, without any bound.
  */
-#include "tests/gpu/device/barrier_attempts.cuh"
 #include "tests/gpu/device/harness.h"
 
 #define RUNS   15
@@ -162,62 +161,46 @@ __global__ void ping_pong(const __grid_constant__ struct braid_devcomm c,
 
 enum barrier_mode { BARE_BARRIER, SESSION, ONE_CALL };
 
+/* No bound, no status, no loops over peers. */
+static __device__ __forceinline__ void bare_barrier(struct braid_barrier *b)
+{
+    b->epoch++;
+    __syncthreads();
+    if (threadIdx.x < BRAID_WARP_THREADS && b->tell != 0) {
+        braid_ptx_store_release_sys_u32((void *)b->tell, b->epoch);
+        for (uint32_t polls = 0;
+             !braid_reached_u32(braid_ptx_load_acquire_sys_u32((const void *)b->hear), b->epoch) &&
+             polls < BARE_POLLS;
+             polls++)
+            ;
+    }
+    __syncthreads();
+}
+
+/* All modes use the words and epochs of slot 0: a word's place in the L2 cache is worth up to 0.1 us. */
 template <int MODE>
-__global__ void barriers(const __grid_constant__ struct braid_devcomm c,
-                         const __grid_constant__ struct braid_devwin w, uint64_t base, uint64_t *ns,
+__global__ void barriers(const __grid_constant__ struct braid_devcomm c, uint64_t *ns,
                          struct verdict *v)
 {
-    uint32_t n = (uint32_t)c.world.ranks, me = (uint32_t)c.world.rank;
     struct braid_barrier b = braid_barrier_open(&c, 0);
     uint64_t begin = 0;
     int bad = 0;
 
-    for (uint64_t i = base + 1; i <= base + WARM + ROUNDS && !bad; i++) {
-        if (i == base + WARM + 1 && threadIdx.x == 0)
-            begin = braid_ptx_now_ns();
-        if (MODE == BARE_BARRIER) {
-            __syncthreads();
-            if (threadIdx.x < n && threadIdx.x != me) {
-                bare_release(braid_window_pointer(&w, (int)threadIdx.x, 4096 + 8 * me), i);
-                bare_wait((const void *)(w.local + 4096 + 8 * threadIdx.x), i);
-            }
-            __syncthreads();
-        } else if (MODE == SESSION) {
-            bad = braid_barrier_sync_cta(&c, &b);
-        } else {
-            bad = braid_barrier_cta(&c, 1);
-        }
-    }
-    braid_barrier_close_cta(&c, &b);
-    if (threadIdx.x == 0) {
-        *ns = braid_ptx_now_ns() - begin;
-        SEE(v, 0, MODE, 0, bad);
-    }
-}
-
-/* Barriers of attempt KIND; the same words and epochs for all kinds. */
-template <int KIND>
-__global__ void attempts(const __grid_constant__ struct braid_devcomm c, uint64_t *ns,
-                         struct verdict *v)
-{
-    __shared__ int word;
-    struct braid_barrier b;
-    uint64_t begin = 0;
-    int bad = 0;
-
-    if (threadIdx.x == 0)
-        word = 0;
-    b = braid_barrier_open(&c, 0);
-    for (uint32_t i = 0; i < WARM + ROUNDS && !bad; i++) {
+    for (int i = 0; i < WARM + ROUNDS && !bad; i++) {
         if (i == WARM && threadIdx.x == 0)
             begin = braid_ptx_now_ns();
-        bad = try_barrier<KIND>(&c, &b, &word);
+        if (MODE == BARE_BARRIER)
+            bare_barrier(&b);
+        else if (MODE == SESSION)
+            bad = braid_barrier_sync_cta(&c, &b);
+        else
+            bad = braid_barrier_cta(&c, 0);
     }
-    if (KIND != TRY_ONE_CALL && KIND != TRY_ONE_ADD && KIND != TRY_ONE_FENCE)
+    if (MODE != ONE_CALL)
         braid_barrier_close_cta(&c, &b);
     if (threadIdx.x == 0) {
         *ns = braid_ptx_now_ns() - begin;
-        SEE(v, 0, KIND, 0, bad);
+        SEE(v, 0, MODE, 0, bad);
     }
 }
 
@@ -264,21 +247,12 @@ template <int MODE> static double ping(struct rank *r, uint64_t base)
     return once(r, ns, 2);
 }
 
-template <int MODE> static double meet(struct rank *r, uint64_t base, int threads)
+template <int MODE> static double meet(struct rank *r, int threads)
 {
     uint64_t *ns = (uint64_t *)(r->dst + 4096);
 
     EXPECT(r, braid_comm_sync(r->comm) == 0);
-    barriers<MODE><<<1, threads, 0, r->stream>>>(*r->c, *r->w, base, ns, r->verdict);
-    return once(r, ns, 1);
-}
-
-template <int KIND> static double attempt(struct rank *r, int threads)
-{
-    uint64_t *ns = (uint64_t *)(r->dst + 4096);
-
-    EXPECT(r, braid_comm_sync(r->comm) == 0);
-    attempts<KIND><<<1, threads, 0, r->stream>>>(*r->c, ns, r->verdict);
+    barriers<MODE><<<1, threads, 0, r->stream>>>(*r->c, ns, r->verdict);
     return once(r, ns, 1);
 }
 
@@ -332,11 +306,9 @@ static void barriers_case(struct rank *r)
     clear(r);
     for (int run = 0; run < RUNS && r->report->failed == 0; run++) {
         for (int k = 0; k < 2; k++) {
-            uint64_t base = (uint64_t)(run * 2 + k) * (WARM + ROUNDS);
-
-            bare[k].us[run] = meet<BARE_BARRIER>(r, base, threads[k]);
-            session[k].us[run] = meet<SESSION>(r, base, threads[k]);
-            one[k].us[run] = meet<ONE_CALL>(r, base, threads[k]);
+            bare[k].us[run] = meet<BARE_BARRIER>(r, threads[k]);
+            session[k].us[run] = meet<SESSION>(r, threads[k]);
+            one[k].us[run] = meet<ONE_CALL>(r, threads[k]);
         }
     }
     for (int k = 0; k < 2; k++) {
@@ -350,36 +322,8 @@ static void barriers_case(struct rank *r)
     }
 }
 
-static void barrier_attempts_case(struct rank *r)
-{
-    static struct sample s[TRIES];
-    static const int threads[2] = {128, 1024};
-    char name[64];
-
-    for (int k = 0; k < 2; k++) {
-        for (int run = 0; run < RUNS && r->report->failed == 0; run++) {
-            s[TRY_BARE].us[run] = attempt<TRY_BARE>(r, threads[k]);
-            s[TRY_SESSION].us[run] = attempt<TRY_SESSION>(r, threads[k]);
-            s[TRY_STRAIGHT].us[run] = attempt<TRY_STRAIGHT>(r, threads[k]);
-            s[TRY_STRAIGHT_CHEAP].us[run] = attempt<TRY_STRAIGHT_CHEAP>(r, threads[k]);
-            s[TRY_STRAIGHT_WORD].us[run] = attempt<TRY_STRAIGHT_WORD>(r, threads[k]);
-            s[TRY_ONE_CALL].us[run] = attempt<TRY_ONE_CALL>(r, threads[k]);
-            s[TRY_ONE_ADD].us[run] = attempt<TRY_ONE_ADD>(r, threads[k]);
-            s[TRY_ONE_FENCE].us[run] = attempt<TRY_ONE_FENCE>(r, threads[k]);
-        }
-        for (int i = 0; i < TRIES; i++)
-            finish(&s[i]);
-        for (int i = 1; i < TRIES; i++) {
-            snprintf(name, sizeof(name), "try/%d/%s:lat_us", threads[k], barrier_attempts[i]);
-            result(r, name, &s[i], &s[TRY_BARE]);
-        }
-    }
-}
-
 const struct test_case latency_cases[] = {
     {"latency/messages", messages_case, 2, 60, 5000, 1, "", CASE_LATENCY},
     {"latency/barrier", barriers_case, 2, 60, 5000, 1, "", CASE_LATENCY},
-    {"latency/barrier_attempts", barrier_attempts_case, 2, 60, 5000, 1, "",
-     CASE_LATENCY | CASE_SMALL},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };

@@ -4,7 +4,7 @@
 
 #include "tests/unit/device/fake_cuda.h"
 
-#define FAKE_FUNCTIONS 32
+#define FAKE_FUNCTIONS 48
 
 struct fake_cuda_ops {
     int copies; /* cuMemcpyAsync so far */

@@ -212,15 +212,16 @@ static void no_kernel(void **arguments, unsigned ctas, unsigned threads)
 static int set_up(void **state)
 {
     static char names[FAKE_FUNCTIONS][64];
+    static const char *const kinds[] = {"ll", "exchange", "pull"};
     static const char *const numbers[] = {"f32", "f16", "bf16", "f8e4m3", "f8e5m2"};
     int n = 0;
 
     (void)state;
     snprintf(names[n++], 64, "braid_ll_copy");
     snprintf(names[n++], 64, "braid_exchange_copy");
-    for (size_t i = 0; i < 4 * ARRAY_SIZE(numbers); i++)
-        snprintf(names[n++], 64, "braid_%s_reduce_%s_%c", i % 2 == 0 ? "ll" : "exchange",
-                 numbers[i / 4], i / 2 % 2 == 0 ? '2' : 'n');
+    for (size_t i = 0; i < 6 * ARRAY_SIZE(numbers); i++)
+        snprintf(names[n++], 64, "braid_%s_reduce_%s_%c", kinds[i % 3], numbers[i / 6],
+                 i / 3 % 2 == 0 ? '2' : 'n');
     for (int i = 0; i < n; i++) {
         fake_cuda_ops.functions[i].name = names[i];
         fake_cuda_ops.functions[i].function.run = no_kernel;

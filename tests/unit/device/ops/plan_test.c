@@ -15,6 +15,7 @@ static struct braid_op_question question(enum braid_op_kind kind, uint32_t ranks
         .ranks = ranks,
         .block = block,
         .in_window = true,
+        .in_readable = true,
         .sm_share = 132,
         .packet_limit = (2u << 20) / (ranks > 1 ? ranks - 1 : 1) / 4 * 3,
         .staging_limit = (64u << 20) / (ranks > 1 ? ranks - 1 : 1) & ~65535u,
@@ -34,7 +35,7 @@ static void test_total(void **state)
                     struct braid_op_question q = question(kind, ranks[r], block);
                     struct braid_op_plan p;
 
-                    q.in_window = window;
+                    q.in_window = q.in_readable = window;
                     assert_int_equal(braid_op_plan(&q, &p), 0);
                     assert_true(p.segment > 0);
                     if (p.method == BRAID_METHOD_ENGINE)
@@ -42,7 +43,7 @@ static void test_total(void **state)
                     assert_in_range(p.ctas, 1, 132);
                     assert_in_range(p.threads, 32, 768);
                     assert_int_equal(p.threads % 32, 0);
-                    if (p.method == BRAID_METHOD_PACKETS)
+                    if (p.method == BRAID_METHOD_PACKETS || p.method == BRAID_METHOD_PULL)
                         continue;
                     assert_int_equal(p.chunk % 16384, 0);
                     assert_in_range(p.chunk, 16384, 65536);
@@ -109,6 +110,13 @@ static void test_refusals(void **state)
     assert_int_equal(braid_op_plan(&q, &p), -EOPNOTSUPP);
     q.method = BRAID_METHOD_STAGED;
     assert_int_equal(braid_op_plan(&q, &p), -EOPNOTSUPP);
+    q.method = BRAID_METHOD_PULL; /* sums go to the peers' results */
+    assert_int_equal(braid_op_plan(&q, &p), -EOPNOTSUPP);
+    q.kind = BRAID_OP_REDUCE_SCATTER;
+    assert_int_equal(braid_op_plan(&q, &p), 0);
+    q.in_readable = false;
+    assert_int_equal(braid_op_plan(&q, &p), -EOPNOTSUPP);
+    q.kind = BRAID_OP_ALL_REDUCE;
     q.method = BRAID_METHOD_AUTO;
     q.sms = 133;
     assert_int_equal(braid_op_plan(&q, &p), -EAGAIN);
@@ -129,9 +137,19 @@ static void test_choices(void **state)
     assert_int_equal(p.method, BRAID_METHOD_PACKETS);
     q.block = 64u << 20;
     assert_int_equal(braid_op_plan(&q, &p), 0);
-    assert_int_equal(p.method, BRAID_METHOD_TWO_SHOT);
+    assert_int_equal(p.method, BRAID_METHOD_PULL);
     assert_true(p.ctas <= 16);
     assert_true(p.segment == q.block);
+    q.in_readable = false;
+    assert_int_equal(braid_op_plan(&q, &p), 0);
+    assert_int_equal(p.method, BRAID_METHOD_TWO_SHOT);
+    assert_true(p.ctas <= 16);
+    q = question(BRAID_OP_REDUCE_SCATTER, 2, 64u << 20);
+    assert_int_equal(braid_op_plan(&q, &p), 0);
+    assert_int_equal(p.method, BRAID_METHOD_PULL);
+    q.in_readable = false;
+    assert_int_equal(braid_op_plan(&q, &p), 0);
+    assert_int_equal(p.method, BRAID_METHOD_STAGED);
     q = question(BRAID_OP_ALL_GATHER, 2, 64u << 20);
     assert_int_equal(braid_op_plan(&q, &p), 0);
     assert_int_equal(p.method, BRAID_METHOD_ENGINE);

@@ -39,7 +39,7 @@ def fake_kernels(folder):
         _fields_ = [("name", ctypes.c_char_p), ("run", run)]
 
     class Knobs(ctypes.Structure):
-        _fields_ = [("copies", ctypes.c_int), ("events", ctypes.c_int), ("functions", Function * 32)]
+        _fields_ = [("copies", ctypes.c_int), ("events", ctypes.c_int), ("functions", Function * 48)]
 
     def number(arguments, i, kind=ctypes.c_uint64):
         return ctypes.cast(arguments[i], ctypes.POINTER(kind))[0]
