@@ -118,6 +118,11 @@ BRAID_API void braid_comm_abort(struct braid_comm *comm);
  * be NULL); BRAID_DEV_ABORTED after braid_comm_abort, also when no wait has noticed it yet. Reads host memory only: no CUDA call,
  * usable while kernels run. After a failure the communicator is unusable and can only be destroyed; the process, the GPU and other
  * communicators are not affected.
+ *
+ * One rank's failure is every rank's: what its kernels had begun still runs to their end, and may write into windows of a peer that
+ * is only late, whose own waits then succeed on incomplete data and whose status stays 0. So before results are trusted after a
+ * step in which anything can have gone wrong, let the ranks exchange this status (the bootstrap will do), or let the rank that
+ * failed end the job, as NCCL's users do.
  */
 BRAID_API int braid_comm_error(const struct braid_comm *comm, struct braid_devcomm_error *reason);
 

@@ -8,7 +8,10 @@ import os
 import socket
 import sys
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit("this example needs PyTorch: pip install torch")
 import torch.distributed as dist
 import torch.multiprocessing as mp
 

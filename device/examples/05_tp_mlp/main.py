@@ -7,7 +7,10 @@ import os
 import pathlib
 import sys
 
-import torch
+try:
+    import torch
+except ImportError:
+    sys.exit("this example needs PyTorch: pip install torch")
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
