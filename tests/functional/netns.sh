@@ -5,6 +5,7 @@
 #   shaped        200 Mbit/s in each direction
 #   lossy         one packet in a hundred is lost
 #   rails         two cables of 400 Mbit/s, one device over both: each carries its part
+#   rails_near    as rails, both in one subnet
 #   blackhole     a second cable; the first, which both sides name first, swallows everything: they meet over the second
 #   rails_cut     as rails, unequal, and one cable is cut in the middle of a transfer: both sides report within their own bound
 #   neighbours    a second cable in the subnet of the first, which the routes prefer: all goes over the second, which alone is to be used
@@ -46,6 +47,15 @@ second_cable() {
     ip -n "${end%:*}" addr add "10.78.0.${end#*:}/24" dev bn1
   done
 }
+second_cable_beside() { # in the subnet of the first, which the routes prefer
+  ip link add bn1 netns "$a" type veth peer name bn1 netns "$b"
+  for end in "$a:1" "$b:2"; do
+    ns=${end%:*}
+    ip -n "$ns" link set bn1 up
+    ip -n "$ns" addr add "10.77.0.1${end#*:}/24" dev bn1
+    ip netns exec "$ns" sh -c 'echo 0 | tee /proc/sys/net/ipv4/conf/*/rp_filter' >/dev/null
+  done
+}
 shape() { # CABLE RATE
   for ns in "$a" "$b"; do
     tc -n "$ns" qdisc add dev "$1" root tbf rate "$2" burst 256kb latency 100ms 2>/dev/null || skip "this kernel has no tbf queue"
@@ -60,8 +70,7 @@ blackhole() {
   grep "no way to\|connected device\|right" "$log" | tail -8
   [ $rc = 0 ] && grep -q "no way to.*by bn0" "$log"
 }
-rails() {
-  second_cable
+both_carry() {
   shape bn0 400mbit
   shape bn1 400mbit
   BRAID_SOCKET_RAILS=1 traffic ring,alltoall --ranks 2 --max-bytes 4M --iterations 8 || return 1
@@ -69,6 +78,14 @@ rails() {
   second=$(ip netns exec "$a" cat /sys/class/net/bn1/statistics/tx_bytes)
   echo "bytes sent: $first over bn0, $second over bn1"
   [ $((second * 4)) -gt "$first" ] && [ $((first * 4)) -gt "$second" ]
+}
+rails() {
+  second_cable
+  both_carry
+}
+rails_near() {
+  second_cable_beside
+  both_carry
 }
 rails_cut() {
   second_cable
@@ -130,13 +147,7 @@ bound() {
 }
 # Neither side's routes lead over the second cable, so answers leave by it only if the listener is tied to it.
 neighbours() {
-  ip link add bn1 netns "$a" type veth peer name bn1 netns "$b"
-  for end in "$a:1" "$b:2"; do
-    ns=${end%:*}
-    ip -n "$ns" link set bn1 up
-    ip -n "$ns" addr add "10.77.0.1${end#*:}/24" dev bn1
-    ip netns exec "$ns" sh -c 'echo 0 | tee /proc/sys/net/ipv4/conf/*/rp_filter' >/dev/null
-  done
+  second_cable_beside
   BRAID_SOCKET_IFNAME==bn1 traffic ring --ranks 2 --channels 2 --log info >"$log" 2>&1
   rc=$?
   grep "right\|FAIL\|no way\|connected device" "$log" | sed 's/.*braid: //' | sort | uniq -c | head -8
@@ -154,6 +165,7 @@ case $case in
   flows) flows ;;
   link) link ;;
   rails) rails ;;
+  rails_near) rails_near ;;
   rails_cut) rails_cut ;;
   blackhole) blackhole ;;
   ipv4 | ipv6) traffic ring,group,poll-ll,killed --ranks 2 ;;
