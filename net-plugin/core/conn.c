@@ -345,6 +345,7 @@ void braid_conn_pump(struct braid_conn *conn)
 {
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
     struct braid_lane *lane = braid_conn_take_control(conn);
+    bool bulk;
     int given;
 
     if (lane == NULL)
@@ -357,11 +358,13 @@ void braid_conn_pump(struct braid_conn *conn)
     if (given > 0 && count > 1 && conn->ops->flags & BRAID_T_PUT_STARTS &&
         braid_conn_has_puts(conn))
         offer_to_others(conn, lane, count);
-    if (given > 0 && braid_conn_has_puts(conn))
-        lane->ops->progress(lane, CALL_BUDGET_BYTES); /* START and the first chunk go together */
-    else if (given > 0)
-        lane->ops->push(lane);
-    braid_lane_unlock(lane);
-    if (given > 0 && braid_conn_has_puts(conn))
+    bulk = given > 0 && braid_conn_has_puts(conn);
+    if (bulk) {
+        /* Before the caller moves anything: it may move each message alone, and threads and streams would never be asked to share. */
         lane->ops->kick(lane);
+        lane->ops->progress(lane, CALL_BUDGET_BYTES); /* START and the first chunk go together */
+    } else if (given > 0) {
+        lane->ops->push(lane);
+    }
+    braid_lane_unlock(lane);
 }

@@ -718,6 +718,13 @@ static bool is_for_threads(const struct braid_socket_lane *lane)
     return waiting > braid_socket_plan.thread_bytes;
 }
 
+/* Whether the caller leaves more behind on this lane than it had better move itself. */
+static bool waits_for_threads(const struct braid_socket_lane *lane)
+{
+    return braid_socket_plan.threads_help && braid_socket_lane_wants_puts(lane) &&
+           braid_conn_put_bytes(lane->base.conn) > braid_socket_plan.thread_bytes;
+}
+
 int braid_socket_progress(struct braid_lane *base, size_t budget)
 {
     struct braid_socket_lane *lane = lane_of(base);
@@ -736,7 +743,7 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
     moved = braid_socket_move(lane, budget);
     if (from != 0)
         atomic_fetch_add(&lane->probe->cpu_ns, braid_socket_cpu_ns() - from);
-    if (moved > 0 && is_for_threads(lane))
+    if (moved > 0 && (is_for_threads(lane) || waits_for_threads(lane)))
         braid_io_arm(lane);
     return moved;
 }

@@ -354,6 +354,28 @@ static void let_go(struct braid_socket_lane *lane)
     braid_lane_unlock(&lane->base);
 }
 
+/* Which way bulk went: what a person asks first who finds it slow. */
+static void say_traffic(struct braid_conn *conn)
+{
+    unsigned count = braid_conn_lanes(conn);
+    char text[240] = "";
+    uint64_t all = 0;
+    size_t at = 0;
+
+    if (!braid_conn_is_sender(conn))
+        return;
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t bytes = atomic_load(&braid_conn_lane(conn, i)->put_bytes);
+        all += bytes;
+        if (at < sizeof(text))
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.1f", i > 0 ? ", " : "",
+                                   (double)bytes / (1024 * 1024));
+    }
+    if (all > 0)
+        BRAID_INFO(BRAID_LOG_NET, "sockets: chunks sent to %s: %s MiB on streams 0 to %u",
+                   braid_conn_peer(conn), text, count - 1);
+}
+
 static void socket_detach(struct braid_conn *conn)
 {
     struct socket_conn *sc = braid_conn_tp(conn);
@@ -369,6 +391,7 @@ static void socket_detach(struct braid_conn *conn)
         atomic_store(&lane->io_gone, true);
         let_go(lane);
     }
+    say_traffic(conn);
     for (int pass = 0; pass < 2; pass++)
         for (lane = sc->lanes; lane != NULL; lane = lane->next)
             braid_io_remove(lane);
@@ -466,7 +489,7 @@ static bool reserve_streams(struct socket_conn *sc, unsigned streams, unsigned m
     return true;
 }
 
-/* Bulk waits: the streams for it are made when it comes for the first time, and their threads woken. */
+/* Bulk waits: the streams for it are made when it comes for the first time, and their threads woken. Stream 0 asks for help itself. */
 static void socket_kick(struct braid_lane *base)
 {
     struct braid_socket_lane *first = (struct braid_socket_lane *)base;
@@ -481,11 +504,6 @@ static void socket_kick(struct braid_lane *base)
         streams = MIN(streams, braid_probe_choice(first->probe).streams);
     if (streams < count || reserve_streams(sc, streams, streams + 1 - count))
         braid_conn_want_streams(conn, streams);
-    if (count == 1 || streams == 0) {
-        if (braid_socket_plan.threads_help)
-            braid_io_arm(first);
-        return;
-    }
     for (unsigned i = 1; i < count && i <= streams; i++)
         braid_io_arm((struct braid_socket_lane *)braid_conn_lane(conn, i));
 }

@@ -92,6 +92,23 @@ static int test_progress(struct braid_lane *base, size_t budget)
     return 1;
 }
 
+/* A lane that moves all it can in one call, as a socket with room does. */
+static int greedy_progress(struct braid_lane *base, size_t budget)
+{
+    struct test_lane *lane = (struct test_lane *)base;
+
+    while (lane->puts_count < 8 && braid_conn_next_put(base, &lane->puts[lane->puts_count]) == 0)
+        lane->puts_count++;
+    return 1;
+}
+
+static uint64_t kicked_bytes; /* that waited when threads were asked to help, the most */
+
+static void test_kick(struct braid_lane *lane)
+{
+    kicked_bytes = MAX(kicked_bytes, braid_conn_put_bytes(lane->conn));
+}
+
 static void test_detach(struct braid_conn *conn)
 {
 }
@@ -310,6 +327,40 @@ static void small_messages_gather(void **state)
     for (int i = 0; i < 32; i++)
         while (!send_done(requests[i]))
             ;
+    sender->ops = &test_transport;
+}
+
+/*
+ * The threads are asked to share each message before the caller moves it: NCCL hands over one of 128 KiB at a time, which the caller could
+ * well move alone, and did.
+ */
+static void threads_are_asked_first(void **state)
+{
+    static uint8_t data[128 * 1024], room[sizeof(data)];
+    struct braid_transport greedy = test_transport;
+    struct braid_request *sent, *got;
+
+    greedy.progress = greedy_progress;
+    greedy.kick = test_kick;
+    sender->ops = &greedy;
+    for (unsigned i = 0; i < LANES; i++)
+        lanes[0][i]->base.ops = &greedy;
+    for (int i = 0; i < 4; i++) {
+        kicked_bytes = 0;
+        got = recv_group(1, (void *[]){room}, (size_t[]){sizeof(room)}, (int[]){1});
+        for (int j = 0; j < 1000 && sender->tx->words_head == sender->tx->words_tail; j++) {
+            recv_done(got, NULL); /* announces */
+            test_progress(&lanes[0][0]->base, 0);
+        }
+        sent = send_one(data, sizeof(data), 1);
+        assert_non_null(sent);
+        assert_false(braid_conn_has_puts(sender)); /* the caller has taken all of it */
+        assert_int_equal(kicked_bytes, sizeof(data));
+        while (lanes[0][0]->puts_count > 0)
+            deliver_put(lanes[0][0], 0);
+        finish_recv(got, NULL);
+        assert_true(send_done(sent));
+    }
     sender->ops = &test_transport;
 }
 
@@ -558,6 +609,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(single_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(small_messages_gather, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(threads_are_asked_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(random_traffic, set_up, tear_down),
         cmocka_unit_test_setup_teardown(oversized_eager, set_up, tear_down),
         cmocka_unit_test_setup_teardown(oversized_large, set_up, tear_down),
