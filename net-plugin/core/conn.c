@@ -116,14 +116,25 @@ void braid_lane_init(struct braid_lane *lane, struct braid_conn *conn,
     atomic_store(&lane->heard_ns, braid_now_ns());
 }
 
+/*
+ * Who gives the connection up (revoke in net.c) says so and then fences the lanes that there are. One that comes meanwhile is either among them,
+ * or finds that it has been said, before anything can move on it.
+ */
 int braid_conn_add_lane(struct braid_conn *conn, struct braid_lane *lane)
 {
     unsigned count = atomic_load(&conn->lanes_count);
 
     if (count == BRAID_LANES_MAX)
         return -ENOSPC;
+    while (!braid_lane_trylock(lane))
+        sched_yield();
     conn->lanes[count] = lane;
-    atomic_store_explicit(&conn->lanes_count, count + 1, memory_order_release);
+    atomic_store(&conn->lanes_count, count + 1);
+    if (atomic_load(&conn->error) != 0) {
+        atomic_store(&lane->state, BRAID_LANE_FENCED);
+        lane->ops->fence(lane);
+    }
+    braid_lane_unlock(lane);
     return 0;
 }
 
