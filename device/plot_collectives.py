@@ -64,7 +64,7 @@ def panel(title, series, x_text, y_ticks, log_y, at):
     top = max(y for points in series.values() for _, y in points)
     low = min(y for points in series.values() for _, y in points)
     y_low, y_high = (math.log(low / 1.3), math.log(top * 1.15)) if log_y else (0.0, top * 1.08)
-    w, h = WIDTH - LEFT - 16, HEIGHT - TOP - 78
+    w, h = WIDTH - LEFT - 30, HEIGHT - TOP - 78
 
     def px(x):
         return LEFT + w * (math.log2(x / xs[0]) / max(math.log2(xs[-1] / xs[0]), 1))
@@ -88,7 +88,7 @@ def panel(title, series, x_text, y_ticks, log_y, at):
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="{2.4 if name == "Braid" else 1.6}"{dash}/>')
         if not dash:
             out += [f'<circle cx="{px(x):.1f}" cy="{py(y):.1f}" r="2.6" fill="{colour}"/>' for x, y in points]
-        lx, ly = LEFT + (i % 3) * 135, TOP + h + 40 + (i // 3) * 18
+        lx, ly = LEFT + (i % 3) * 137, TOP + h + 40 + (i // 3) * 18
         out.append(f'<line x1="{lx}" x2="{lx + 18}" y1="{ly - 4}" y2="{ly - 4}" stroke="{colour}" stroke-width="2.4"{dash}/>')
         out.append(f'<text x="{lx + 23}" y="{ly}">{name}</text>')
     out.append("</g>")

@@ -115,6 +115,16 @@ struct braid_ll_copy_args {
     struct braid_copy_peer peer[BRAID_OPS_RANKS];
 };
 
+/* What copy engines and a kernel beside them share (attempts.h): offsets in the operations window, the words of a rank `stride` apart. */
+struct braid_beside_args {
+    uint64_t words;   /* a flag a part, from each rank; 1 = is here, 0 = taken back by its owner */
+    uint64_t go;      /* what the copy engines of this rank wait for */
+    uint64_t staging; /* [R - 1][staging_slot], slots as above */
+    uint64_t bytes;   /* of this rank's block that come by copy engine: the last ones */
+    uint32_t stride;
+    uint32_t parts;
+};
+
 /* Large reductions that read the peers' inputs. */
 struct braid_pull_args {
     struct braid_ops_layout layout;
@@ -126,6 +136,21 @@ struct braid_pull_args {
     uint32_t aligned; /* in, out and result are multiples of 16 */
     float scale;
     uint32_t tag; /* equal on all ranks, see ready words */
+    struct braid_beside_args beside;
+};
+
+/* What SMs push beside copy engines (attempts.h). */
+struct braid_beside_copy_args {
+    struct braid_ops_layout layout;
+    uint64_t from;   /* what goes to rank 0 */
+    uint64_t stride; /* to rank r: so many bytes behind what goes to rank r - 1 */
+    uint64_t to;     /* offset in the result window of what this rank sends */
+    uint64_t first;  /* of a block: what SMs push begins here */
+    uint64_t bytes;  /* of a block */
+    uint64_t own;    /* where this rank's own block goes, 0: it is there */
+    uint32_t tag;
+    uint32_t reserved;
+    struct braid_beside_args beside;
 };
 
 BRAID_STATIC_ASSERT(sizeof(struct braid_ops_layout) == 64, "layout");

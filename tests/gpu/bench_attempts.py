@@ -32,9 +32,9 @@ class Attempts(bc.Bench):
         for name, path in paths.items():
             if self.wanted and name != "default" and name not in self.wanted:
                 continue
-            os.environ.pop("BRAID_LIBRARY", None)
+            os.environ.pop("TRY_LIBRARY", None)
             if path:
-                os.environ["BRAID_LIBRARY"] = path
+                os.environ["TRY_LIBRARY"] = path
             braid = bt.Braid(self.cpu)
             self.libraries[name] = (braid, *braid.window(256 * MI))
         self.first = self.libraries["default"]
@@ -62,30 +62,28 @@ class Attempts(bc.Bench):
         self.braid = Everyone(self.libraries)
         self.record(case, self.measure(calls, repeats), {f"/try_{n}": n for n in ours}, ("nccl",), "copy_engine")
 
-    def all_reduce(self, size, sms):
-        names = [n for n in self.libraries if not n.startswith(("ce_", "engine"))]
+    def all_reduce(self, size, sms, names):
         x = torch.randn(size // 2, device="cuda").bfloat16()
         want = x.clone()
         dist.all_reduce(want)
-        how = bt.options(bt.TWO_SHOT, sms)
+        how = bt.options(bt.PULL, sms)
 
         def view(memory):
             return memory[:size].view(torch.bfloat16)
-        self.compare(f"all_reduce/bf16/{size}/two_shot/sms{sms}", size, lambda b, m: b.all_reduce(view(m), view(m), how),
+        self.compare(f"all_reduce/bf16/{size}/pull/sms{sms}", size, lambda b, m: b.all_reduce(view(m), view(m), how),
                      lambda m: view(m).copy_(x), want, view, names, 6 if size > 16 * MI else 20)
 
-    def reduce_scatter(self, size, sms):
-        names = [n for n in self.libraries if not n.startswith("ce_")]
+    def reduce_scatter(self, size, sms, names):
         block = size // self.world
         lo = self.rank * block
         x = torch.randn(size // 2, device="cuda").bfloat16()
         want = torch.empty(block // 2, device="cuda", dtype=torch.bfloat16)
         dist.reduce_scatter_tensor(want, x)
-        how = bt.options(bt.STAGED, sms)
+        how = bt.options(bt.PULL, sms)
 
         def mine(memory):
             return memory[lo:lo + block].view(torch.bfloat16)
-        self.compare(f"reduce_scatter/bf16/{size}/staged/sms{sms}", block,
+        self.compare(f"reduce_scatter/bf16/{size}/pull/sms{sms}", block,
                      lambda b, m: b.reduce_scatter(m[:size].view(torch.bfloat16), mine(m), how),
                      lambda m: m[:size].view(torch.bfloat16).copy_(x), want, mine, names, 5)
 
@@ -119,22 +117,22 @@ class Attempts(bc.Bench):
     def run(self):
         """False if a case could not be measured."""
         fine = True
-        kernels = [n for n in self.libraries if not n.startswith(("ce_", "engine", "pull"))]
+        pulls = ["default"] + [n for n in self.libraries if n.startswith(("pull", "push"))]
         engines = ["default"] + [n for n in self.libraries if n.startswith("ce_")]
-        for work in (lambda: self.all_reduce(64 * MI, 16), lambda: self.all_reduce(64 * MI, 12), lambda: self.all_reduce(64 * MI, 8),
-                     lambda: self.all_reduce(16 * MI, 16),
-                     lambda: self.reduce_scatter(128 * MI, 16), lambda: self.reduce_scatter(128 * MI, 32),
-                     lambda: self.all_gather(128 * MI, bt.DIRECT, 16, kernels, "direct/sms16"),
+        for work in (lambda: self.all_reduce(64 * MI, 16, pulls), lambda: self.all_reduce(64 * MI, 12, pulls),
+                     lambda: self.all_reduce(64 * MI, 8, pulls), lambda: self.all_reduce(16 * MI, 12, pulls),
+                     lambda: self.reduce_scatter(128 * MI, 16, pulls), lambda: self.reduce_scatter(128 * MI, 24, pulls),
+                     lambda: self.reduce_scatter(128 * MI, 32, pulls), lambda: self.reduce_scatter(32 * MI, 32, pulls),
                      lambda: self.all_gather(128 * MI, bt.ENGINE, 0, engines, "ce"),
                      lambda: self.all_gather(16 * MI, bt.ENGINE, 0, engines, "ce"),
-                     lambda: self.all_to_all(128 * MI, bt.DIRECT, 16, kernels, "direct/sms16"),
-                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0, engines, "in_place/ce", True),
-                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0, engines, "ce")):
+                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0, engines, "ce"),
+                     lambda: self.all_gather(128 * MI, bt.ENGINE, 0, engines, "ce_again")):
             try:
                 work()
             except Exception:
                 print(f"rank {self.rank}:\n{traceback.format_exc(limit=6)}", flush=True)
                 fine = False
+            self.flush("attempts.jsonl")
             self.prune()
         return fine
 
@@ -146,7 +144,6 @@ def main(rank, world, port, wanted):
     Attempts.wanted = wanted
     bench = Attempts(rank, world)
     fine = bench.run()
-    bench.flush("attempts.jsonl")
     bench.say("\n".join(bench.table))
     os._exit(0 if fine else 1)  # as in bench_collectives.py
 

@@ -42,7 +42,7 @@ class Braid:
 
     def __init__(self, group, packet_bytes=6 << 20, staging_bytes=64 << 20, slot=0xFFFFFFFF):
         here = os.path.dirname(os.path.abspath(__file__))
-        self.lib = lib = C.CDLL(os.environ.get("BRAID_LIBRARY", os.path.join(here, "../../build/dev/lib/libbraid.so")))
+        self.lib = lib = C.CDLL(os.environ.get("TRY_LIBRARY", os.path.join(here, "../../build/dev/lib/libbraid.so")))
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
 
         def allgather(_, mine, everyone, size):

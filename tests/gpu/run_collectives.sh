@@ -19,7 +19,7 @@ export LD_LIBRARY_PATH="$PWD/build/dev/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 mkdir -p "$OUT"
 if [ -n "${TRY:-}" ]; then
   mkdir -p "$OUT/try" && cp "build/dev/lib/attempts/lib$TRY.so" "$OUT/try/libbraid.so.0" || exit 1
-  export LD_LIBRARY_PATH="$OUT/try:$LD_LIBRARY_PATH" BRAID_LIBRARY="$OUT/try/libbraid.so.0"
+  export LD_LIBRARY_PATH="$OUT/try:$LD_LIBRARY_PATH" TRY_LIBRARY="$OUT/try/libbraid.so.0"
 fi
 parts=${*:-test wrap many blocks bench}
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
