@@ -342,6 +342,9 @@ static int load_kernels(struct braid_gemm *g)
     if (rc == 0)
         rc = braid_gemm_cuda_check(
             g->cuda->module_function(&g->add_kernel, g->module, "braid_gemm_add"), "kernel");
+    if (rc == 0)
+        rc = braid_gemm_cuda_check(
+            g->cuda->module_function(&g->flags_kernel, g->module, "braid_gemm_flags"), "kernel");
     return rc;
 }
 

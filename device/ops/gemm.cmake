@@ -11,9 +11,9 @@ if(BRAID_HAVE_CUDA)
     list(APPEND gencodes -gencode=arch=compute_${arch},code=sm_${arch})
   endforeach()
   add_custom_command(OUTPUT ${fatbin}
-    COMMAND ${CMAKE_CUDA_COMPILER} -std=c++17 -O3 --Werror=all-warnings ${gencodes} -gencode=arch=compute_${ptx},code=compute_${ptx}
+    COMMAND ${CMAKE_CUDA_COMPILER} -std=c++17 -O3 -I${PROJECT_SOURCE_DIR} --Werror=all-warnings ${gencodes} -gencode=arch=compute_${ptx},code=compute_${ptx}
             -fatbin -o ${fatbin} ${CMAKE_CURRENT_SOURCE_DIR}/ops/gemm_kernels.cu
-    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/ops/gemm_kernels.cu VERBATIM)
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/ops/gemm_kernels.cu ${CMAKE_CURRENT_SOURCE_DIR}/ops/gemm_flags.h VERBATIM)
   set_source_files_properties(ops/gemm_image.c PROPERTIES OBJECT_DEPENDS ${fatbin}
     COMPILE_DEFINITIONS "BRAID_GEMM_FATBIN=\"${fatbin}\"")
   braid_library(braid_gemm

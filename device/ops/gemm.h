@@ -25,6 +25,7 @@
 #include "device/ops/gemm_blas.h"
 #include "device/ops/gemm_choice.h"
 #include "device/ops/gemm_cuda.h"
+#include "device/ops/gemm_flags.h"
 #include "device/ops/gemm_plan.h"
 
 #define BRAID_GEMM_WORKSPACE                                                                       \
@@ -97,7 +98,7 @@ struct braid_gemm {
     CUcontext context;
     CUdevice device;
     CUmodule module;
-    CUfunction copy_kernel, add_kernel;
+    CUfunction copy_kernel, add_kernel, flags_kernel;
 
     struct braid_gemm_program program;
     int16_t *product; /* of each instruction, -1 none */

@@ -114,16 +114,16 @@ static int parse_settings(const char *text, const struct braid_gemm_machine *on,
     if (sscanf(text,
                " method=%23s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d "
                "direct=%d "
-               "lt=%ld algos=%511s",
+               "sum=%d lt=%ld algos=%511s",
                method, &set->num_splits, &set->lanes, &set->taper, &set->num_sm, &set->sm_margin,
-               &set->own_splits, &set->signal, &set->direct, &lt, algos) < 10)
+               &set->own_splits, &set->signal, &set->direct, &set->sum, &lt, algos) < 11)
         return -EINVAL;
     set->method = braid_gemm_method_parse(method);
     if (set->method < BRAID_GEMM_SERIAL || set->method > BRAID_GEMM_PIPELINE ||
         set->num_splits < 1 || set->num_splits > BRAID_GEMM_MAX_SPLITS || set->lanes < 1 ||
         set->lanes > 4 || set->own_splits < 1 || set->num_sm < 0 || set->sm_margin < 0 ||
-        set->signal < 0 || set->signal > 2 || set->taper < 0 || set->taper > 2 || set->direct < 0 ||
-        set->direct > 1)
+        set->signal < 0 || set->signal > 3 || set->taper < 0 || set->taper > 2 || set->direct < 0 ||
+        set->direct > 2 || set->sum < 0 || set->sum > 1)
         return -EINVAL;
     if (lt == on->lt_version)
         parse_algos(algos, set);
@@ -186,9 +186,10 @@ static void write_row(FILE *file, const char *key, const struct braid_gemm_machi
     fprintf(
         file,
         "%s method=%s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d direct=%d "
-        "lt=%ld algos=",
+        "sum=%d lt=%ld algos=",
         key, braid_gemm_method_name(set->method), set->num_splits, set->lanes, set->taper,
-        set->num_sm, set->sm_margin, set->own_splits, set->signal, set->direct, on->lt_version);
+        set->num_sm, set->sm_margin, set->own_splits, set->signal, set->direct, set->sum,
+        on->lt_version);
     for (int i = 0; i < BRAID_GEMM_MAX_ALGOS && set->algos[i].rows > 0; i++)
         fprintf(file, "%s%" PRId64 "/%d/%d", i ? "," : "", set->algos[i].rows, set->algos[i].adds,
                 set->algos[i].proposal);

@@ -16,6 +16,7 @@ struct run {
     struct braid_gemm *g;
     const struct braid_gemm_call *call;
     CUstreamBatchMemOpParams batch[MAX_BATCH];
+    bool to_peer[MAX_BATCH]; /* the write is a post */
     unsigned batched;
     uint32_t batch_lane;
     size_t at; /* instruction */
@@ -59,6 +60,31 @@ static CUstream stream_of(const struct run *r, uint32_t lane)
     return lane == 0 ? r->call->stream : r->g->lanes->stream[lane];
 }
 
+/* The batch by kernels of one thread instead of the stream's own operations. */
+static int flush_by_kernel(struct run *r, unsigned count)
+{
+    struct braid_gemm_flag_list list = {.count = 0};
+    void *arguments[] = {&list};
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0 && i < count; i++) {
+        bool wait = r->batch[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_32;
+
+        list.step[list.count++] = (struct braid_gemm_flag_step){
+            .word = wait ? r->batch[i].waitValue.address : r->batch[i].writeValue.address,
+            .value = wait ? r->batch[i].waitValue.value : r->batch[i].writeValue.value,
+            .kind = wait ? BRAID_GEMM_F_WAIT
+                         : (r->to_peer[i] ? BRAID_GEMM_F_POST : BRAID_GEMM_F_WRITE)};
+        if (list.count < BRAID_GEMM_FLAG_STEPS && i + 1 < count)
+            continue;
+        rc = braid_gemm_cuda_check(r->g->cuda->launch(r->g->flags_kernel, 1, 1, 1, 1, 1, 1, 0,
+                                                      stream_of(r, r->batch_lane), arguments, NULL),
+                                   "flags by a kernel");
+        list.count = 0;
+    }
+    return rc;
+}
+
 static int flush(struct run *r)
 {
     unsigned count = r->batched;
@@ -66,14 +92,17 @@ static int flush(struct run *r)
     r->batched = 0;
     if (count == 0)
         return 0;
+    if (r->g->desc.settings.signal == BRAID_GEMM_BY_KERNEL)
+        return flush_by_kernel(r, count);
     return braid_gemm_cuda_check(
         r->g->cuda->memops(stream_of(r, r->batch_lane), count, r->batch, 0), "stream flags");
 }
 
 static void batch_write(struct run *r, CUdeviceptr word, uint32_t value)
 {
-    CUstreamBatchMemOpParams *op = &r->batch[r->batched++];
+    CUstreamBatchMemOpParams *op = &r->batch[r->batched];
 
+    r->to_peer[r->batched++] = false;
     memset(op, 0, sizeof(*op));
     op->writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
     op->writeValue.address = word;
@@ -116,6 +145,7 @@ static int flag_step(struct run *r, const struct braid_gemm_instr *i)
         batch_write(r, word, 0);
     } else if (i->kind == BRAID_GEMM_I_POST) {
         batch_write(r, g->base[i->peer] + i->flag * sizeof(uint32_t), 1);
+        r->to_peer[r->batched - 1] = true;
     } else {
         batch_busy(r, i->lane, BRAID_GEMM_IDLE); /* which it is */
     }

@@ -1,11 +1,13 @@
 /*
- * The two kernels beside cuBLASLt: a copy by SMs (settings.num_sm) and the sum at the end of a serial reduce-scatter. Loaded as an
- * image by gemm.c. Addresses and lengths are multiples of 16 bytes, except that the last vector of a copy may be short.
+ * The kernels beside cuBLASLt: a copy by SMs (settings.num_sm), the sum at the end of a serial reduce-scatter, and flags by one thread
+ * (settings.signal 3). Loaded as an image by gemm.c. Addresses and lengths are multiples of 16 bytes, except that the last vector of a copy may be short.
  */
 #include <stdint.h>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+
+#include "device/ops/gemm_flags.h"
 
 #define UNROLL 4
 
@@ -77,11 +79,11 @@ static __device__ __forceinline__ void add_vector(float2 sum[4], uint4 v, int ha
 
 /*
  * dst[i] = src[i] + sum over the ranks p != rank, ascending, of slots[p * stride + i]; float sums, rounded once. `elements` is even;
- * what is beyond the last whole vector of 8 is done by single pairs.
+ * what is beyond the last whole vector of 8 is done by single pairs. dst may be src.
  */
 extern "C" __global__ void __launch_bounds__(256)
-    braid_gemm_add(uint4 *__restrict__ dst, const uint4 *__restrict__ src, const uint8_t *slots,
-                   uint64_t stride, uint64_t elements, int rank, int ranks, int half)
+    braid_gemm_add(uint4 *dst, const uint4 *src, const uint8_t *slots, uint64_t stride,
+                   uint64_t elements, int rank, int ranks, int half)
 {
     uint64_t vectors = elements / 8, step = (uint64_t)gridDim.x * blockDim.x;
     uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -111,5 +113,27 @@ extern "C" __global__ void __launch_bounds__(256)
                 sum.y += f.y;
             }
         ((uint32_t *)dst)[i] = pair_from_float(sum, half);
+    }
+}
+
+/* One thread; few registers and no shared memory, so that it fits beside a product that fills the SM. */
+extern "C" __global__ void __launch_bounds__(32)
+    braid_gemm_flags(const __grid_constant__ struct braid_gemm_flag_list list)
+{
+    for (uint32_t i = 0; i < list.count; i++) {
+        uint64_t word = list.step[i].word;
+        uint32_t value = list.step[i].value, seen;
+
+        if (list.step[i].kind == BRAID_GEMM_F_WAIT)
+            do
+                asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+                             : "=r"(seen)
+                             : "l"(word)
+                             : "memory");
+            while (seen != value);
+        else if (list.step[i].kind == BRAID_GEMM_F_POST)
+            asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+        else
+            asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
     }
 }

@@ -21,6 +21,7 @@
 #include <braid/gemm_ops.h>
 
 #define BRAID_GEMM_MAX_SPLITS 32
+#define BRAID_GEMM_BY_KERNEL  3 /* settings.signal */
 #define BRAID_GEMM_MAX_LANES  7 /* four compute lanes, push, copy, post */
 
 enum braid_gemm_kind {

@@ -14,10 +14,12 @@
 
 #define ALIGNMENT   256 /* of cudaMalloc */
 #define WARM_ROUNDS 2
-#define TUNE_ROUNDS 3
-#define KEEP        3 /* candidates that enter the final comparison */
+#define TUNE_ROUNDS 5
+#define KEEP        5    /* candidates that enter the play-off */
+#define WORTH       0.99 /* what a candidate must reach there beside the present choice */
+#define LONG_FLOP   4e11 /* a product that power limits: its time needs more rounds */
 
-#define CANDIDATES_MAX 32
+#define CANDIDATES_MAX 44
 
 static int nccl_type(const struct bench *b)
 {
@@ -201,9 +203,11 @@ static int replay(struct bench *b, struct variant *v, bool count)
     int rc = gpu_gate(s->gpu_gate, ++s->gate_value, s->stream);
 
     rc = rc ? rc : rendezvous(s);
+    rc = rc ? rc : gpu_take_stamp(&s->gpu_stamp[0], s->stream);
     rc = rc ? rc : (int)cudaEventRecord(s->begin, s->stream);
     rc = rc ? rc : (int)cudaGraphLaunch(v->graph, s->stream);
     rc = rc ? rc : (int)cudaEventRecord(s->end, s->stream);
+    rc = rc ? rc : gpu_take_stamp(&s->gpu_stamp[1], s->stream);
     ranks_barrier(s->self);
     __atomic_store_n(s->gate, s->gate_value, __ATOMIC_RELEASE);
     rc = rc ? rc : (int)cudaStreamSynchronize(s->stream);
@@ -215,6 +219,9 @@ static int replay(struct bench *b, struct variant *v, bool count)
         return -EIO;
     if (count)
         stats_add(&v->us, us);
+    if (count && s->stamp[0].sm == s->stamp[1].sm && s->stamp[1].ns > s->stamp[0].ns)
+        stats_add(&v->mhz, 1e3 * (double)(s->stamp[1].cycles - s->stamp[0].cycles) /
+                               (double)(s->stamp[1].ns - s->stamp[0].ns));
     return 0;
 }
 
@@ -223,6 +230,8 @@ static int measure(struct bench *b, int first, int rounds)
     int order[VARIANTS_MAX], count = b->count - first, rc = 0;
     uint64_t state = 1;
 
+    for (int i = first; i < b->count; i++)
+        b->variants[i].us.count = b->variants[i].mhz.count = 0;
     for (int round = 0; round < WARM_ROUNDS + rounds; round++) {
         shuffle(order, count, &state);
         for (int i = 0; i < count && rc == 0; i++)
@@ -264,44 +273,59 @@ static void add_candidate(struct candidate *list, int *count, struct braid_gemm_
 
 /* Schedules with parts of `splits`, as far as the rows of a rank have so many parts of 128 rows. */
 struct trial {
-    int32_t splits, taper, lanes, signal, num_sm, direct, method;
+    int32_t splits, taper, lanes, signal, num_sm, direct, method, sum;
 };
 
 #define RING 0 /* method of a trial */
 
 /* What the model of one copy engine beside products says is close, and what it does not know: flags by copy, pushes by SMs. */
 static const struct trial gather_trials[] = {
-    {1, 0, 1, 0, 0, 0, RING},
-    {1, 0, 2, 0, 0, 0, RING},
-    {2, 0, 2, 0, 0, 0, RING},
-    {2, 0, 2, 1, 0, 0, RING},
-    {2, 0, 1, 0, 0, 0, RING},
-    {3, 1, 2, 0, 0, 0, RING},
-    {4, 0, 2, 0, 0, 0, RING},
-    {4, 1, 2, 0, 0, 0, RING},
-    {4, 1, 2, 1, 0, 0, RING},
-    {4, 2, 2, 0, 0, 0, RING},
-    {4, 2, 2, 1, 0, 0, RING},
-    {6, 2, 2, 0, 0, 0, RING},
-    {6, 2, 3, 1, 0, 0, RING},
-    {8, 1, 2, 1, 0, 0, RING},
-    {8, 0, 2, 0, 0, 0, RING},
-    {2, 0, 2, 0, 16, 0, RING},
-    {4, 2, 2, 0, 8, 0, RING},
-    {4, 2, 2, 0, 16, 0, RING},
-    {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE},
+    {1, 0, 1, 0, 0, 0, RING, 0},
+    {1, 0, 2, 0, 0, 0, RING, 0},
+    {2, 0, 2, 0, 0, 0, RING, 0},
+    {2, 0, 2, 1, 0, 0, RING, 0},
+    {2, 0, 1, 0, 0, 0, RING, 0},
+    {3, 1, 2, 0, 0, 0, RING, 0},
+    {4, 0, 2, 0, 0, 0, RING, 0},
+    {4, 1, 2, 0, 0, 0, RING, 0},
+    {4, 1, 2, 1, 0, 0, RING, 0},
+    {4, 2, 2, 0, 0, 0, RING, 0},
+    {4, 2, 2, 1, 0, 0, RING, 0},
+    {6, 2, 2, 0, 0, 0, RING, 0},
+    {6, 2, 3, 1, 0, 0, RING, 0},
+    {8, 1, 2, 1, 0, 0, RING, 0},
+    {8, 0, 2, 0, 0, 0, RING, 0},
+    {2, 0, 2, 0, 16, 0, RING, 0},
+    {4, 2, 2, 0, 8, 0, RING, 0},
+    {4, 2, 2, 0, 16, 0, RING, 0},
+    {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE, 0},
+    {1, 0, 2, 3, 0, 0, RING, 0},
+    {2, 0, 2, 3, 0, 0, RING, 0},
+    {4, 1, 2, 3, 0, 0, RING, 0},
+    {4, 1, 1, 3, 0, 0, RING, 0},
+    {6, 2, 2, 3, 0, 0, RING, 0},
+    {8, 1, 2, 3, 0, 0, RING, 0},
 };
 
 /* Likewise, and products that write to the peer themselves. */
 static const struct trial reduce_trials[] = {
-    {2, 0, 2, 0, 0, 0, RING},  {2, 0, 2, 1, 0, 0, RING},  {3, 0, 2, 0, 0, 0, RING},
-    {4, 0, 2, 0, 0, 0, RING},  {4, 0, 2, 1, 0, 0, RING},  {4, 1, 2, 1, 0, 0, RING},
-    {6, 0, 2, 0, 0, 0, RING},  {6, 2, 2, 1, 0, 0, RING},  {8, 0, 2, 0, 0, 0, RING},
-    {8, 1, 2, 0, 0, 0, RING},  {8, 1, 2, 1, 0, 0, RING},  {12, 0, 3, 1, 0, 0, RING},
-    {2, 0, 2, 0, 16, 0, RING}, {4, 0, 2, 0, 16, 0, RING}, {1, 0, 1, 0, 0, 1, RING},
-    {2, 0, 2, 0, 0, 1, RING},  {2, 0, 2, 2, 0, 1, RING},  {2, 0, 1, 0, 0, 1, RING},
-    {3, 0, 3, 0, 0, 1, RING},  {4, 0, 2, 0, 0, 1, RING},  {4, 0, 2, 2, 0, 1, RING},
-    {4, 1, 2, 0, 0, 1, RING},  {8, 1, 2, 2, 0, 1, RING},  {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE},
+    {2, 0, 2, 0, 0, 0, RING, 0},  {2, 0, 2, 1, 0, 0, RING, 0},
+    {3, 0, 2, 0, 0, 0, RING, 0},  {4, 0, 2, 0, 0, 0, RING, 0},
+    {4, 0, 2, 1, 0, 0, RING, 0},  {4, 1, 2, 1, 0, 0, RING, 0},
+    {6, 0, 2, 0, 0, 0, RING, 0},  {6, 2, 2, 1, 0, 0, RING, 0},
+    {8, 0, 2, 0, 0, 0, RING, 0},  {8, 1, 2, 0, 0, 0, RING, 0},
+    {8, 1, 2, 1, 0, 0, RING, 0},  {12, 0, 3, 1, 0, 0, RING, 0},
+    {2, 0, 2, 0, 16, 0, RING, 0}, {4, 0, 2, 0, 16, 0, RING, 0},
+    {1, 0, 1, 0, 0, 1, RING, 0},  {2, 0, 2, 0, 0, 1, RING, 0},
+    {2, 0, 2, 2, 0, 1, RING, 0},  {2, 0, 1, 0, 0, 1, RING, 0},
+    {3, 0, 3, 0, 0, 1, RING, 0},  {4, 0, 2, 0, 0, 1, RING, 0},
+    {4, 0, 2, 2, 0, 1, RING, 0},  {4, 1, 2, 0, 0, 1, RING, 0},
+    {8, 1, 2, 2, 0, 1, RING, 0},  {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE, 0},
+    {2, 0, 2, 3, 0, 0, RING, 0},  {4, 0, 2, 3, 0, 0, RING, 0},
+    {4, 1, 2, 3, 0, 0, RING, 0},  {8, 1, 2, 3, 0, 0, RING, 0},
+    {1, 0, 2, 3, 0, 0, RING, 1},  {2, 0, 2, 3, 0, 0, RING, 1},
+    {4, 1, 2, 3, 0, 0, RING, 1},  {4, 1, 2, 3, 0, 2, RING, 0},
+    {2, 0, 2, 3, 0, 1, RING, 0},  {2, 0, 2, 3, 0, 1, RING, 1},
 };
 
 static void add_trials(const struct bench *b, struct candidate *list, int *count,
@@ -320,7 +344,8 @@ static void add_trials(const struct bench *b, struct candidate *list, int *count
                           .taper = t->taper,
                           .num_sm = t->num_sm,
                           .signal = t->signal,
-                          .direct = t->direct});
+                          .direct = t->direct,
+                          .sum = t->sum});
     }
 }
 
@@ -341,13 +366,12 @@ static int list_candidates(const struct bench *b, struct candidate *list)
     return count;
 }
 
-/* Tries the candidates and leaves the fastest ones in the list of variants. */
-static int search(struct bench *b)
+/* Adds the candidates with tuned products; those that do not run are left out. */
+static int add_all(struct bench *b, const struct candidate *list, int count)
 {
-    struct candidate list[CANDIDATES_MAX];
-    int count = list_candidates(b, list), first = b->count, rc = 0;
+    int first = b->count, rc;
 
-    for (int i = 0; i < count && rc == 0; i++) {
+    for (int i = 0; i < count; i++) {
         struct braid_gemm *gemm = NULL;
         struct variant *v;
 
@@ -359,38 +383,63 @@ static int search(struct bench *b)
         } else if (v == NULL) {
             braid_gemm_destroy(gemm);
         }
-        rc = 0; /* the others may do */
         progress(b->s, i, 2 * count, list[i].name);
     }
-    if (b->count == first)
-        return -ENOTSUP;
+    return b->count == first ? -ENOTSUP : 0;
+}
+
+/* Tries the candidates and leaves the fastest ones in the list of variants. */
+static int search(struct bench *b)
+{
+    struct candidate list[CANDIDATES_MAX];
+    int count = list_candidates(b, list), first = b->count;
+    int rc = add_all(b, list, count);
+
     rc = rc ? rc : measure(b, first, TUNE_ROUNDS);
     if (rc != 0)
         return rc;
-    while (b->count - first > KEEP) { /* the serial one stays as a reference */
-        int slowest = -1;
+    while (b->count - first > KEEP) {
+        int slowest = first;
 
         for (int i = first; i < b->count; i++)
-            if (strcmp(b->variants[i].name, "serial/1") != 0 &&
-                (slowest < 0 ||
-                 stats_median(&b->variants[i].us) > stats_median(&b->variants[slowest].us)))
+            if (stats_median(&b->variants[i].us) > stats_median(&b->variants[slowest].us))
                 slowest = i;
         drop(&b->variants[slowest]);
         b->variants[slowest] = b->variants[--b->count];
     }
-    for (int i = first; i < b->count; i++)
-        b->variants[i].us.count = 0;
     return 0;
+}
+
+/* What the caller named, and the cut products of each. */
+static int add_also(struct bench *b)
+{
+    const struct options *o = b->s->options;
+    struct candidate list[ALSO_MAX];
+    int count = 0, first = b->count, rc;
+
+    for (int i = 0; i < o->also_count; i++)
+        add_candidate(list, &count, o->also[i]);
+    rc = count > 0 ? add_all(b, list, count) : 0;
+    for (int i = first, end = b->count; rc == 0 && i < end; i++) {
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s, products", b->variants[i].name);
+        if (add(b, ROLE_E, name, run_e, b->variants[i].gemm, false) == NULL)
+            rc = -ENOSPC;
+    }
+    return rc;
 }
 
 static int save_best(struct bench *b)
 {
-    struct variant *best = bench_fastest(b, ROLE_D);
+    struct variant *best = bench_fastest(b, ROLE_D), *present = bench_default(b);
     struct braid_gemm_desc desc;
     struct braid_gemm_info info;
     int rc = 0;
 
-    if (b->s->rank == 0 && b->s->options->profile != NULL && best != NULL &&
+    if (best == NULL || stats_median(&best->us) > WORTH * stats_median(&present->us))
+        best = present; /* whose products may be untuned */
+    if (b->s->rank == 0 && b->s->options->profile != NULL &&
         braid_gemm_describe(best->gemm, &info) == 0) {
         describe_shape(b, &desc);
         desc.settings = info.settings;
@@ -420,6 +469,13 @@ static int add_overlapped(struct bench *b)
     snprintf(b->reason, sizeof(b->reason), "%s", info.reason);
     v = add(b, ROLE_E, "default, products only", run_e, gemm, false);
     return v ? 0 : -ENOSPC;
+}
+
+/* Undoes add_overlapped, which came last. */
+static void drop_overlapped(struct bench *b)
+{
+    while (b->count > 0 && bench_default(b) != NULL)
+        drop(&b->variants[--b->count]);
 }
 
 static int add_parts(struct bench *b)
@@ -476,7 +532,8 @@ static bool is_known(struct bench *b)
 int bench_run(struct bench *b, struct session *s, const struct shape *shape)
 {
     bool tune = s->options->tune;
-    int rc;
+    double flop = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k;
+    int rounds = MIN(STATS_MAX, s->options->rounds * (flop > LONG_FLOP ? 3 : 1)), rc;
 
     memset(b, 0, sizeof(*b));
     b->s = s;
@@ -489,16 +546,17 @@ int bench_run(struct bench *b, struct session *s, const struct shape *shape)
         tune = false;
     if (rc == 0 && tune)
         rc = search(b);
-    rc = rc ? rc : capture_all(b);
     if (rc == 0 && tune) {
-        rc = measure(b, 0, s->options->rounds); /* decides what the profile keeps */
+        rc = add_overlapped(b); /* the choice without this search takes part */
+        rc = rc ? rc : capture_all(b);
+        rc = rc ? rc : measure(b, 0, rounds);
         rc = rc ? rc : save_best(b);
+        drop_overlapped(b);
     }
     rc = rc ? rc : add_overlapped(b);
+    rc = rc ? rc : add_also(b);
     rc = rc ? rc : capture_all(b);
-    for (int i = 0; i < b->count; i++)
-        b->variants[i].us.count = 0;
-    return rc ? rc : measure(b, 0, s->options->rounds);
+    return rc ? rc : measure(b, 0, rounds);
 }
 
 void bench_close(struct bench *b)

@@ -7,7 +7,7 @@
 #include "tools/braid-overlap/session.h"
 #include "tools/braid-overlap/stats.h"
 
-#define VARIANTS_MAX 40
+#define VARIANTS_MAX 56
 
 enum role {
     ROLE_A, /* product alone */
@@ -20,14 +20,15 @@ enum role {
 struct bench;
 
 struct variant {
-    char name[48];
+    char name[64];
     enum role role;
     int (*enqueue)(struct bench *b, struct variant *v, cudaStream_t stream);
     struct braid_gemm *gemm;
     bool owned; /* destroy the object with the variant */
     cudaGraphExec_t graph;
-    struct stats us; /* the slower rank, one operation */
-    bool is_default; /* what AUTO chose */
+    struct stats us;  /* the slower rank, one operation */
+    struct stats mhz; /* mean clock of an SM of rank 0 */
+    bool is_default;  /* what AUTO chose */
 };
 
 struct bench {

@@ -331,7 +331,7 @@ static int bounded_synchronize(struct check *c)
 }
 
 /* The last rank never runs the operation: the others come back within the bound and say whom they waited for. */
-static void check_absent(struct session *s, int op, int direct, int *done, int *failed)
+static void check_absent(struct session *s, int op, int direct, int signal, int *done, int *failed)
 {
     struct braid_gemm_desc desc = {
         .bytes = sizeof(desc),
@@ -339,7 +339,7 @@ static void check_absent(struct session *s, int op, int direct, int *done, int *
         .m = 512,
         .n = 256,
         .k = 256,
-        .settings = {.method = BRAID_GEMM_RING_EXCHANGE, .direct = direct}};
+        .settings = {.method = BRAID_GEMM_RING_EXCHANGE, .direct = direct, .signal = signal}};
     struct braid_gemm_error error = {0};
     struct check c;
     uint64_t start;
@@ -444,6 +444,11 @@ static void check_options(struct session *s, int *done, int *failed)
         {.num_splits = 1, .direct = 1, .lanes = 1},
         {.num_splits = 3, .direct = 1, .taper = 1},
         {.num_splits = 5, .direct = 1, .taper = 2, .signal = 2, .lanes = 3},
+        {.num_splits = 3, .taper = 1, .signal = 3},
+        {.num_splits = 3, .num_sm = 8, .signal = 3},
+        {.num_splits = 2, .direct = 2, .sum = 1},
+        {.num_splits = 2, .sum = 1, .direct = 1, .signal = 3, .lanes = 3},
+        {.num_splits = 4, .sum = 1, .direct = 2, .signal = 3, .taper = 1},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -549,9 +554,11 @@ int check_run(struct session *s)
     braid_comm_set_timeout_ns(s->comm, s->options->check_timeout_ns);
     check_late(s, &done, &failed);
     for (int op = BRAID_AG_GEMM; s->ranks > 1 && op <= BRAID_GEMM_AR; op++)
-        check_absent(s, op, 0, &done, &failed);
-    if (s->ranks > 1)
-        check_absent(s, BRAID_GEMM_RS, 1, &done, &failed);
+        check_absent(s, op, 0, 0, &done, &failed);
+    if (s->ranks > 1) {
+        check_absent(s, BRAID_GEMM_RS, 1, 0, &done, &failed);
+        check_absent(s, BRAID_GEMM_RS, 0, 3, &done, &failed);
+    }
     braid_comm_set_timeout_ns(s->comm, kept);
     if (s->rank == 0)
         printf("%d checks, %d failed\n", done, failed);

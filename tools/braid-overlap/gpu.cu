@@ -106,6 +106,16 @@ static __global__ void gate(const volatile uint32_t *word, uint32_t value)
         ;
 }
 
+static __global__ void stamp(struct gpu_stamp *out)
+{
+    uint32_t sm;
+
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    out->sm = sm;
+    out->cycles = (uint64_t)clock64();
+    out->ns = braid_ptx_now_ns();
+}
+
 static __global__ void delay(uint64_t ns)
 {
     uint64_t start = braid_ptx_now_ns();
@@ -138,6 +148,12 @@ int gpu_hash(const void *data, int64_t elements, uint64_t *out, struct CUstream_
 int gpu_gate(const uint32_t *word, uint32_t value, struct CUstream_st *stream)
 {
     gate<<<1, 1, 0, stream>>>(word, value);
+    return (int)cudaGetLastError();
+}
+
+int gpu_take_stamp(struct gpu_stamp *out, struct CUstream_st *stream)
+{
+    stamp<<<1, 1, 0, stream>>>(out);
     return (int)cudaGetLastError();
 }
 

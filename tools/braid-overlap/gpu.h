@@ -13,6 +13,12 @@ extern "C" {
 
 struct CUstream_st;
 
+/* Where and when a kernel ran: two of them give the mean clock of an SM in between. */
+struct gpu_stamp {
+    uint64_t cycles, ns;
+    uint32_t sm, reserved;
+};
+
 /* What is computed, for the reference; see gpu_compare. */
 struct gpu_reference {
     int op;   /* enum braid_gemm_op */
@@ -41,6 +47,9 @@ int gpu_hash(const void *data, int64_t elements, uint64_t *out, struct CUstream_
 
 /* Waits until *gate (pinned host memory) is at least `value`, at most a second. */
 int gpu_gate(const uint32_t *gate, uint32_t value, struct CUstream_st *stream);
+
+/* Writes *out (pinned host memory). */
+int gpu_take_stamp(struct gpu_stamp *out, struct CUstream_st *stream);
 
 /* Spins for about so many nanoseconds. */
 int gpu_delay(uint64_t ns, struct CUstream_st *stream);

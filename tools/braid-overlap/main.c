@@ -30,6 +30,8 @@ static const char usage[] =
     "  --dtype bf16|fp16   (bf16)\n"
     "  --tune              search settings; the best go to the profile, which the default choice "
     "then uses\n"
+    "  --also SETTING      measured beside the default choice, with tuned products, such as "
+    "ring_exchange/4/taper; up to 12 times\n"
     "  --resume            --tune leaves out shapes that the profile has\n"
     "  --profile FILE      where settings are read and written (BRAID_OVERLAP_PROFILE)\n"
     "  --rounds N          measured rounds (11), --repeats N operations in a graph (3)\n"
@@ -40,23 +42,15 @@ static const char usage[] =
     "Exit code: 0, 1 failed, 2 usage, 77 no GPU.\n";
 
 static const struct option long_options[] = {
-    {"version", no_argument, NULL, 'V'},
-    {"model", required_argument, NULL, 'm'},
-    {"tokens", required_argument, NULL, 't'},
-    {"ranks", required_argument, NULL, 'r'},
-    {"dtype", required_argument, NULL, 'd'},
-    {"tune", no_argument, NULL, 'T'},
-    {"profile", required_argument, NULL, 'p'},
-    {"rounds", required_argument, NULL, 'n'},
-    {"repeats", required_argument, NULL, 'N'},
-    {"json", required_argument, NULL, 'j'},
-    {"commit", required_argument, NULL, 'C'},
-    {"check", no_argument, NULL, 'c'},
-    {"timeout", required_argument, NULL, 'w'},
-    {"quiet", no_argument, NULL, 'q'},
-    {"resume", no_argument, NULL, 'R'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"version", no_argument, NULL, 'V'},       {"model", required_argument, NULL, 'm'},
+    {"tokens", required_argument, NULL, 't'},  {"ranks", required_argument, NULL, 'r'},
+    {"dtype", required_argument, NULL, 'd'},   {"tune", no_argument, NULL, 'T'},
+    {"profile", required_argument, NULL, 'p'}, {"rounds", required_argument, NULL, 'n'},
+    {"repeats", required_argument, NULL, 'N'}, {"json", required_argument, NULL, 'j'},
+    {"commit", required_argument, NULL, 'C'},  {"check", no_argument, NULL, 'c'},
+    {"timeout", required_argument, NULL, 'w'}, {"quiet", no_argument, NULL, 'q'},
+    {"resume", no_argument, NULL, 'R'},        {"also", required_argument, NULL, 'a'},
+    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
 };
 
 struct request {
@@ -85,6 +79,8 @@ static bool take(struct request *r, int option, const char *value)
     case 'n': o->rounds = number(value, 1, STATS_MAX); return o->rounds > 0;
     case 'N': o->repeats = number(value, 1, 100); return o->repeats > 0;
     case 'T': o->tune = true; return true;
+    case 'a':
+        return o->also_count < ALSO_MAX && setting_parse(value, &o->also[o->also_count++]) == 0;
     case 'R': o->resume = true; return true;
     case 'c': o->check = true; return true;
     case 'q': o->quiet = true; return true;

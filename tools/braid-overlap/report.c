@@ -71,6 +71,29 @@ static void print_row(struct bench *b, const struct numbers *n)
            setting_text(b, text, sizeof(text)));
 }
 
+static double mhz(const struct variant *v)
+{
+    return v ? stats_median(&v->mhz) : NAN;
+}
+
+static void print_other(struct bench *b, const struct variant *v, const struct numbers *n)
+{
+    struct braid_gemm_info info;
+    char name[80];
+    double d = median(v), ideal = n->a > n->b_fastest ? n->a : n->b_fastest, e;
+
+    snprintf(name, sizeof(name), "%s, products", v->name);
+    e = median(bench_find(b, name));
+    printf("    %-34s %8.1f  %.3f", v->name, d, ideal / d);
+    if (!isnan(e))
+        printf("  cutting %+.1f, company %+.1f, %.0f MHz", e - n->a, d - e, mhz(v));
+    if (b->s->options->also_count > 0 && braid_gemm_describe(v->gemm, &info) == 0)
+        for (int i = 0; i < BRAID_GEMM_MAX_ALGOS && info.settings.algos[i].rows > 0; i++)
+            printf(" %ld%s:%d", (long)info.settings.algos[i].rows,
+                   info.settings.algos[i].adds ? "+" : "", info.settings.algos[i].proposal);
+    putchar('\n');
+}
+
 /* Where the time above A went. */
 static void print_reason(struct bench *b, const struct numbers *n)
 {
@@ -83,11 +106,11 @@ static void print_reason(struct bench *b, const struct numbers *n)
            n->e - n->a, tiles / sms, n->d - n->e);
     if (v != NULL && braid_gemm_describe(v->gemm, &info) == 0 && info.model_us > 0)
         printf("model %.0f; ", info.model_us);
-    printf("%.*s\n", (int)strcspn(b->reason, ":,"), b->reason);
-    if (b->s->options->tune)
-        for (int i = 0; i < b->count; i++)
-            if (b->variants[i].role == ROLE_D && !b->variants[i].is_default)
-                printf("    %-28s %8.1f\n", b->variants[i].name, median(&b->variants[i]));
+    printf("%.*s; clock A %.0f, D %.0f MHz\n", (int)strcspn(b->reason, ":,"), b->reason,
+           mhz(bench_find(b, "product")), mhz(v));
+    for (int i = 0; i < b->count; i++)
+        if (b->variants[i].role == ROLE_D && !b->variants[i].is_default)
+            print_other(b, &b->variants[i], n);
 }
 
 static void json_value(FILE *f, const char *name, double value, bool *first)
@@ -118,7 +141,8 @@ static void json_row(struct bench *b, const char *setting, const char *metric, d
             "{\"bench\": \"overlap\", \"case\": \"%s/%ldx%ldx%ld/%s/%s\", \"metric\": \"%s\", "
             "\"value\": %.4f, \"runs\": %d",
             op_name(b->shape.op), (long)b->shape.m, (long)b->shape.n, (long)b->shape.k,
-            dtype_name(session->options->dtype), setting, metric, value, session->options->rounds);
+            dtype_name(session->options->dtype), setting, metric, value,
+            s != NULL ? s->count : session->options->rounds);
     if (s != NULL) {
         stats_interval(s, &low, &high);
         if (n != NULL) { /* of a ratio to these times */
@@ -133,6 +157,9 @@ static void json_row(struct bench *b, const char *setting, const char *metric, d
         fprintf(f, ", \"peers\": {");
         json_value(f, "serial", (n->a > n->b_fastest ? n->a : n->b_fastest) / n->c, &first);
         fprintf(f, "}, \"note\": \"%s", b->reason);
+        if (!isnan(mhz(bench_default(b))))
+            fprintf(f, "; clock A %.0f, D %.0f MHz", mhz(bench_find(b, "product")),
+                    mhz(bench_default(b)));
         if (!isnan(n->c))
             fprintf(f, "; serial check %.3f%s", n->verdict.serial_error,
                     n->verdict.sound ? "" : ", void");

@@ -2,6 +2,8 @@
 #include "tools/braid-overlap/session.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,25 +29,90 @@ const char *dtype_name(int dtype)
     return dtype == BRAID_GEMM_FP16 ? "fp16" : "bf16";
 }
 
+static const char *const methods[] = {"auto", "serial", "ring_exchange", "pipeline", "bulk"};
+
+/* The words of a setting beside method, parts, lanes and SMs. */
+static const struct word {
+    const char *text;
+    size_t field;
+    int32_t value;
+} words[] = {
+    {"direct", offsetof(struct braid_gemm_settings, direct), 1},
+    {"taper", offsetof(struct braid_gemm_settings, taper), 1},
+    {"halves", offsetof(struct braid_gemm_settings, taper), 2},
+    {"copied", offsetof(struct braid_gemm_settings, signal), 1},
+    {"beside", offsetof(struct braid_gemm_settings, signal), 2},
+    {"kernel", offsetof(struct braid_gemm_settings, signal), 3},
+    {"first", offsetof(struct braid_gemm_settings, direct), 2},
+    {"sum", offsetof(struct braid_gemm_settings, sum), 1},
+};
+
+static int32_t *field(struct braid_gemm_settings *set, const struct word *word)
+{
+    return (int32_t *)(void *)((char *)set + word->field);
+}
+
 void setting_name(const struct braid_gemm_settings *set, char *text, size_t bytes)
 {
-    static const char *const methods[] = {"auto", "serial", "ring_exchange", "pipeline", "bulk"};
-    static const char *const tapers[] = {"", "/taper", "/halves"};
-    static const char *const signals[] = {"", "/copied", "/beside"};
-    char lanes[16] = "", sms[16] = "";
+    struct braid_gemm_settings copy = *set;
+    int at = snprintf(text, bytes, "%s/%d",
+                      set->method >= BRAID_GEMM_AUTO && set->method < (int)ARRAY_SIZE(methods)
+                          ? methods[set->method]
+                          : "?",
+                      set->num_splits);
 
     if (set->lanes != 0 && set->lanes != 2 && set->method != BRAID_GEMM_SERIAL)
-        snprintf(lanes, sizeof(lanes), "/%dlane", set->lanes);
-    if (set->num_sm > 0)
-        snprintf(sms, sizeof(sms), "/%dsm", set->num_sm);
-    snprintf(text, bytes, "%s/%d%s%s%s%s%s",
-             set->method >= BRAID_GEMM_AUTO && set->method < (int)ARRAY_SIZE(methods)
-                 ? methods[set->method]
-                 : "?",
-             set->num_splits, set->direct ? "/direct" : "", lanes,
-             tapers[set->taper >= 0 && set->taper < (int)ARRAY_SIZE(tapers) ? set->taper : 0],
-             signals[set->signal >= 0 && set->signal < (int)ARRAY_SIZE(signals) ? set->signal : 0],
-             sms);
+        at += snprintf(text + at, bytes - (size_t)at, "/%dlane", set->lanes);
+    for (size_t i = 0; i < ARRAY_SIZE(words) && at < (int)bytes; i++)
+        if (*field(&copy, &words[i]) == words[i].value)
+            at += snprintf(text + at, bytes - (size_t)at, "/%s", words[i].text);
+    if (set->num_sm > 0 && at < (int)bytes)
+        snprintf(text + at, bytes - (size_t)at, "/%dsm", set->num_sm);
+}
+
+static int parse_word(const char *text, struct braid_gemm_settings *set)
+{
+    char unit[8], rest;
+    int number;
+
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (strcmp(text, words[i].text) == 0) {
+            *field(set, &words[i]) = words[i].value;
+            return 0;
+        }
+    if (sscanf(text, "%d%7[a-z]%c", &number, unit, &rest) != 2 || number < 1 || number > 1024)
+        return -EINVAL;
+    if (strcmp(unit, "lane") == 0)
+        set->lanes = number;
+    else if (strcmp(unit, "sm") == 0)
+        set->num_sm = number;
+    else
+        return -EINVAL;
+    return 0;
+}
+
+int setting_parse(const char *text, struct braid_gemm_settings *set)
+{
+    char copy[96], *rest, *word;
+    int rc = -EINVAL;
+
+    memset(set, 0, sizeof(*set));
+    if (strlen(text) >= sizeof(copy))
+        return -EINVAL;
+    memcpy(copy, text, strlen(text) + 1);
+    word = strtok_r(copy, "/", &rest);
+    for (size_t i = BRAID_GEMM_SERIAL; word != NULL && i <= BRAID_GEMM_PIPELINE; i++)
+        if (strcmp(word, methods[i]) == 0) {
+            set->method = (int32_t)i;
+            rc = 0;
+        }
+    word = rc == 0 ? strtok_r(NULL, "/", &rest) : NULL;
+    set->num_splits = word != NULL ? atoi(word) : 0;
+    if (set->num_splits < 1 || set->num_splits > 32)
+        return -EINVAL;
+    while (rc == 0 && (word = strtok_r(NULL, "/", &rest)) != NULL)
+        rc = parse_word(word, set);
+    return rc;
 }
 
 static int open_nccl(struct session *s)
@@ -90,6 +157,13 @@ static int open_gpu(struct session *s)
                          "pinned memory");
     rc = rc ? rc
             : cuda_check(cudaHostGetDevicePointer((void **)&s->gpu_gate, s->gate, 0),
+                         "pinned memory");
+    rc = rc ? rc
+            : cuda_check(
+                  cudaHostAlloc((void **)&s->stamp, 2 * sizeof(*s->stamp), cudaHostAllocMapped),
+                  "pinned memory");
+    rc = rc ? rc
+            : cuda_check(cudaHostGetDevicePointer((void **)&s->gpu_stamp, s->stamp, 0),
                          "pinned memory");
     rc = rc ? rc : cuda_check(cudaMalloc(&s->token, 256), "memory");
     if (rc == 0)

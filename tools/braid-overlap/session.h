@@ -14,15 +14,19 @@
 #include <braid/braid.h>
 #include <braid/gemm_ops.h>
 
+#include "tools/braid-overlap/gpu.h"
 #include "tools/braid-overlap/nccl.h"
 #include "tools/braid-overlap/ranks.h"
 #include "tools/braid-overlap/shapes.h"
 
 #define SHAPES_MAX 64
+#define ALSO_MAX   12
 
 struct options {
     struct shape shapes[SHAPES_MAX];
     int shape_count;
+    struct braid_gemm_settings also[ALSO_MAX]; /* measured beside the default choice */
+    int also_count;
     int ranks, dtype;
     int rounds;       /* measured rounds of the final comparison */
     int repeats;      /* operations in one graph */
@@ -49,7 +53,8 @@ struct session {
     uint32_t *gate; /* pinned */
     const uint32_t *gpu_gate;
     uint32_t gate_value;
-    void *token; /* device, 16 bytes, for a NCCL rendezvous */
+    struct gpu_stamp *stamp, *gpu_stamp; /* pinned: before and after a replay */
+    void *token;                         /* device, 16 bytes, for a NCCL rendezvous */
     struct cudaDeviceProp gpu;
     FILE *json;
 };
@@ -64,8 +69,9 @@ int cuda_check(int error, const char *what);
 /* "ag_gemm", "gemm_rs", "gemm_ar" */
 const char *op_name(int op);
 
-/* Settings as short text, ring_exchange/4/taper; what is not said is the default. */
+/* Settings as short text, ring_exchange/4/taper; what is not said is the default. Parse returns 0 or -EINVAL. */
 void setting_name(const struct braid_gemm_settings *set, char *text, size_t bytes);
+int setting_parse(const char *text, struct braid_gemm_settings *set);
 const char *dtype_name(int dtype);
 
 /* Progress on stderr, rank 0, unless quiet: a bar and `text`. done == total ends the line. */

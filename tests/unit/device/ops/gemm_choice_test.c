@@ -150,6 +150,7 @@ static void test_profile(void **state)
                                       .own_splits = 2,
                                       .signal = 1,
                                       .direct = 1,
+                                      .sum = 1,
                                       .algos = {{32, 0, 4}, {16, 1, 2}}},
                                got;
 
@@ -180,10 +181,13 @@ static void test_profile_rows_are_checked(void **state)
     char path[] = "/tmp/braid-profile-XXXXXX";
     int fd = mkstemp(path);
     const char *const good = "gemm op=0 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 :";
-    const char *const bad[] = {
-        "", " method=magic splits=1 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 direct=0 lt=7",
-        " method=serial splits=99 lanes=1 taper=0 num_sm=0 margin=0 own=1 signal=0 direct=0 lt=7",
-        " method=serial splits=1 lanes=9 taper=0 num_sm=0 margin=0 own=1 signal=0 direct=0 lt=7"};
+    const char *const bad[] = {"",
+                               " method=magic splits=1 lanes=1 taper=0 num_sm=0 margin=0 own=1 "
+                               "signal=0 direct=0 sum=0 lt=7",
+                               " method=serial splits=99 lanes=1 taper=0 num_sm=0 margin=0 own=1 "
+                               "signal=0 direct=0 sum=0 lt=7",
+                               " method=serial splits=1 lanes=9 taper=0 num_sm=0 margin=0 own=1 "
+                               "signal=0 direct=0 sum=0 lt=7"};
     struct braid_gemm_desc a = {.op = BRAID_AG_GEMM, .m = 64, .n = 128, .k = 256};
     struct braid_gemm_settings got;
 
@@ -203,9 +207,9 @@ static void test_shipped_rows(void **state)
 {
     const char *const text =
         "gemm op=0 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 : method=serial splits=1 "
-        "lanes=2 taper=0 num_sm=32 margin=0 own=1 signal=0 direct=0 lt=7 algos=64/0/3\n"
+        "lanes=2 taper=0 num_sm=32 margin=0 own=1 signal=0 direct=0 sum=0 lt=7 algos=64/0/3\n"
         "gemm op=1 dtype=0 wt=0 m=64 n=128 k=256 ranks=2 arch=90 sms=132 : method=ring_exchange "
-        "splits=4 lanes=2 taper=2 num_sm=0 margin=0 own=1 signal=1 direct=1 lt=8 algos=\n";
+        "splits=4 lanes=2 taper=2 num_sm=0 margin=0 own=1 signal=1 direct=1 sum=0 lt=8 algos=\n";
     struct braid_gemm_desc a = {.op = BRAID_AG_GEMM, .m = 64, .n = 128, .k = 256};
     struct braid_gemm_machine other = two;
     struct braid_gemm_settings got;

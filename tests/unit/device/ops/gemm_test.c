@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/util.h"
+#include "device/ops/gemm_flags.h"
 #include "tests/unit/device/fake_cuda_ops.h"
 
 #define MAX_RANKS 3
@@ -220,15 +221,18 @@ static int body_numbers(struct task *task, struct braid_comm *comm)
 static void numbers(int op, int method, int ranks, int dtype, uint32_t flags, int num_sm,
                     int direct)
 {
-    struct braid_gemm_desc desc = {
-        .bytes = sizeof(desc),
-        .op = op,
-        .dtype = dtype,
-        .flags = flags,
-        .m = (int64_t)ROWS * ranks,
-        .n = N,
-        .k = K,
-        .settings = {.method = method, .num_sm = num_sm, .signal = op, .direct = direct}};
+    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+                                   .op = op,
+                                   .dtype = dtype,
+                                   .flags = flags,
+                                   .m = (int64_t)ROWS * ranks,
+                                   .n = N,
+                                   .k = K,
+                                   .settings = {.method = method,
+                                                .num_sm = num_sm,
+                                                .signal = (op + method + ranks) % 4,
+                                                .sum = (method + op) % 2,
+                                                .direct = direct}};
 
     desc.settings.num_splits = method == BRAID_GEMM_AUTO ? 0 : 1 + (ranks + op + method) % 3;
     run_ranks(ranks, &desc, body_numbers, 30000000000u);
@@ -502,6 +506,21 @@ static void kernel_add(void **a, unsigned ctas, unsigned threads)
     }
 }
 
+static void kernel_flags(void **a, unsigned ctas, unsigned threads)
+{
+    const struct braid_gemm_flag_list *list = a[0];
+
+    for (uint32_t i = 0; i < list->count; i++) {
+        uint32_t *word = (uint32_t *)(uintptr_t)list->step[i].word;
+
+        if (list->step[i].kind != BRAID_GEMM_F_WAIT)
+            __atomic_store_n(word, list->step[i].value, __ATOMIC_RELEASE);
+        else
+            while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != list->step[i].value)
+                usleep(20);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,5 +537,7 @@ int main(void)
     fake_cuda_ops.functions[0].function.run = kernel_copy;
     fake_cuda_ops.functions[1].name = "braid_gemm_add";
     fake_cuda_ops.functions[1].function.run = kernel_add;
+    fake_cuda_ops.functions[2].name = "braid_gemm_flags";
+    fake_cuda_ops.functions[2].function.run = kernel_flags;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

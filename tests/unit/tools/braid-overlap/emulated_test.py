@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve()
 ROOT = HERE.parents[4]
@@ -32,7 +33,7 @@ def copies(libbraid, fakes, folder):
 
 
 def fake_kernels(folder):
-    """Gives the fake driver the two kernels that an object asks for."""
+    """Gives the fake driver the kernels that an object asks for."""
     run = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_uint, ctypes.c_uint)
 
     class Function(ctypes.Structure):
@@ -40,6 +41,9 @@ def fake_kernels(folder):
 
     class Knobs(ctypes.Structure):
         _fields_ = [("copies", ctypes.c_int), ("events", ctypes.c_int), ("functions", Function * 48)]
+
+    class Step(ctypes.Structure):
+        _fields_ = [("word", ctypes.c_uint64), ("value", ctypes.c_uint32), ("kind", ctypes.c_uint32)]
 
     def number(arguments, i, kind=ctypes.c_uint64):
         return ctypes.cast(arguments[i], ctypes.POINTER(kind))[0]
@@ -57,8 +61,16 @@ def fake_kernels(folder):
                 total += tensor_at(slots + peer * stride, count).float()
         tensor_at(dst, count).copy_(total.to(torch.bfloat16))
 
+    def flags(arguments, _ctas, _threads):
+        steps = ctypes.cast(arguments[0], ctypes.POINTER(Step * 16))[0]
+        for i in range(ctypes.cast(arguments[0] + 16 * 16, ctypes.POINTER(ctypes.c_uint32))[0]):
+            word = ctypes.c_uint32.from_address(steps[i].word)
+            while steps[i].kind == 0 and word.value != steps[i].value:
+                time.sleep(1e-5)
+            word.value = steps[i].value
+
     knobs = Knobs.in_dll(ctypes.CDLL(str(folder / RENAMED["libcuda.so.1"])), "fake_cuda_ops")
-    for i, (name, function) in enumerate(((b"braid_gemm_copy", copy), (b"braid_gemm_add", add))):
+    for i, (name, function) in enumerate(((b"braid_gemm_copy", copy), (b"braid_gemm_add", add), (b"braid_gemm_flags", flags))):
         knobs.functions[i] = Function(name, run(function))
         fake_kernels.keep = getattr(fake_kernels, "keep", []) + [name, knobs.functions[i].run]
 
