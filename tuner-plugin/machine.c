@@ -1,5 +1,6 @@
 /*
- * The machine key and the profile folders. Asks BRAID_TOPO, else sysfs through the topology, then the driver's files. No state, any thread.
+ * The machine key and the profile folders. Asks BRAID_TOPO, else sysfs through the topology, then the driver's files, then CUDA where the
+ * process uses it. No state, any thread.
  * Called by: tuner_setup.c, tools/braid-tune.
  */
 #include "tuner-plugin/machine.h"
@@ -9,7 +10,6 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pwd.h>
-#include <stdbool.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +71,22 @@ static void read_gpu(char *model, size_t model_bytes)
     closedir(dir);
 }
 
+/* Containers may hide sysfs and the driver's files; a job has CUDA loaded and running, and only then it is asked. */
+static void ask_cuda(char *model, size_t model_bytes)
+{
+    void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    int (*get)(int *, int), (*name)(char *, int, int), device;
+    char line[256];
+
+    if (!cuda)
+        return;
+    *(void **)&get = dlsym(cuda, "cuDeviceGet");
+    *(void **)&name = dlsym(cuda, "cuDeviceGetName");
+    if (get && name && !get(&device, 0) && !name(line, sizeof(line), device))
+        braid_machine_model(line, model, model_bytes);
+    dlclose(cuda);
+}
+
 /* What BRAID_TOPO describes, when that has GPUs and says which: files for NCCL often hold only PCIe switches. */
 static bool described(struct braid_topo_summary *summary)
 {
@@ -123,6 +139,8 @@ void braid_machine_key_read(struct braid_machine_key *key)
     read_topology(key);
     if (!key->gpu[0])
         read_gpu(key->gpu, sizeof(key->gpu));
+    if (!key->gpu[0])
+        ask_cuda(key->gpu, sizeof(key->gpu));
 }
 
 static void append_dir(char *dirs, size_t dirs_bytes, const char *base, const char *rest)

@@ -65,6 +65,14 @@ tune calibrate --ranks 2 --comms 2 --bytes 1M --coll all_reduce --sweep e.csv --
 [ "$(grep -c ',braid$' e.csv)" = 2 ] || fail "Braid's choice was not measured"
 grep -q 'all_reduce,1048576,tree,simple,.*,braid' e.csv || fail "the tuner's choice did not take effect"
 
+tune calibrate --ranks 2 --bytes 1M --sweep g.csv --judge nothere && fail "judged by a profile that is not there"
+grep -q "nothere.profile" log && [ ! -e g.csv ] || fail "measured before it looked for the profile to judge"
+cp a.profile here.profile
+tune calibrate --ranks 2 --comms 1 --bytes 1M --coll all_reduce --sweep e2.csv --judge here.profile || fail "a profile of this folder"
+grep -q 'all_reduce,1048576,tree,simple,.*,braid' e2.csv || fail "judged by another profile than the one of this folder"
+tune calibrate --ranks 2 --bytes 1M --sweep "$folder" --out g.profile && fail "took a folder as a sweep"
+grep -q "Is a directory" log || fail "a folder as a sweep is not named"
+
 # Wrong results, no GPU, too few ranks, another machine's sweep, a missing plugin name.
 FAKEGPU_WRONG=1 tune calibrate --ranks 2 --comms 1 --bytes 1M --sweep f.csv --out f.profile && fail "wrong results accepted"
 grep -q "wrong result" log || fail "wrong results not named"
@@ -93,6 +101,18 @@ launch torchrun "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0" "RANK=1 WORLD_SIZE=2 LOCAL_RA
 launch mpirun "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0" "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1"
 launch srun "FAKEGPU_GPUS=1 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0" "FAKEGPU_GPUS=1 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1"
 
+# Ranks that were told different things would hang or write past a buffer.
+port=$((20000 + RANDOM % 12000))
+MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 "$build/bin/braid-tune" calibrate --bytes 1M >log1 2>&1 &
+MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 tune calibrate --bytes 1G --sweep r.csv --out r.profile && fail "ranks with other sizes"
+wait $! && fail "a rank that was refused ends well"
+grep -q "all need the same options" log || fail "ranks with other sizes are not named"
+port=$((20000 + RANDOM % 12000))
+MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 FAKEGPU_DIE=900 "$build/bin/braid-tune" calibrate --comms 2 --bytes 1K:1M >log1 2>&1 &
+MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 tune calibrate --comms 2 --bytes 1K:1M --sweep r.csv --out r.profile && fail "a dead rank"
+wait
+grep -q "rank 1 is gone" log && grep -q "kept in r.csv" log || fail "a dead rank is not named, or what becomes of the rows"
+
 # The check that runs on GPU machines, against the look-alike's log.
 printf '#!/bin/sh\necho GPU 0: x; echo GPU 1: y\n' >nvidia-smi; chmod +x nvidia-smi
 PATH=$folder:$PATH NCCL_LIBRARY=libnccl.so.2 BRAID_PROFILE_DIRS=$build/share/braid/profiles \
@@ -118,10 +138,17 @@ BRAID_PROFILE_DIRS=$folder/own:$build/share/braid/profiles tune calibrate --rank
 [ -e own/f100x2-node.profile ] || fail "not written to the first profile folder"
 [ "$(ls own)" = f100x2-node.profile ] || fail "other files than the profile were written: $(ls own)"
 BRAID_PROFILE_DIRS=$folder/own tune explain --profile f100x2-node --ranks 2 --bytes 1M || fail "not found by name, or needs other files"
+# A job finds it by what CUDA calls the GPU where nothing else shows one.
+job() {
+  rm -f job.log
+  env "$here" NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$folder/job.log" "$build/bin/braid-tune" exercise --tuner "$build/lib/libnccl-tuner-braid.so" --ranks 2 --bytes 1M >log 2>&1 || fail "a job"
+}
+job
+grep -q "profile 'f100x2-node' .* for 2 ranks on 1 nodes" job.log || fail "a job does not pick the fresh profile up by CUDA's name"
 export BRAID_TOPO="gpus:2 gpu:h200 nics:none"
 env "$here" "$build/bin/braid-tune" calibrate --ranks 2 --comms 3 --bytes 64K:1M --sweep k.csv >log 2>&1 || fail "a known machine"
 env "$here" "$build/bin/braid-tune" explain --machine live --coll all_reduce --bytes 1M >log 2>&1 || fail "explain by key"
 grep -q "2 ranks, 1 node, profile h200x2-node$" log || fail "the fresh profile is not the one that explain takes"
-env "$here" NCCL_DEBUG=INFO NCCL_DEBUG_FILE="$folder/job.log" "$build/bin/braid-tune" exercise --tuner "$build/lib/libnccl-tuner-braid.so" --ranks 2 --bytes 1M >log 2>&1 || fail "a job"
+job
 grep -q "profile 'h200x2-node' .* for 2 ranks on 1 nodes" job.log || fail "a job does not pick the fresh profile up"
 echo "calibrate: all right"

@@ -188,7 +188,7 @@ static void show_progress(const struct calibrate *calibrate, const char *coll, u
     char bar[31];
     int filled = (int)(part * 30);
 
-    left = fmin(left, calibrate->minutes * 60 - gone);
+    left = fmax(0, fmin(left, calibrate->minutes * 60 - gone));
     if (!isatty(2)) {
         if ((int)(part * 10) == last_tenth)
             return;

@@ -134,7 +134,8 @@ static int open_sweep(struct calibrate *calibrate, const char *path, bool again)
     if (!again && !access(path, F_OK)) {
         rc = sweep_read(path, &before, why, sizeof(why));
         if (rc) {
-            fprintf(stderr, "braid-tune: %s\nbraid-tune: --again starts the file over\n", why);
+            fprintf(stderr, "braid-tune: %s%s\n", why,
+                    rc == -EINVAL ? "; --again starts the file over" : "");
             return rc;
         }
         if (before.ranks != now->ranks || before.nodes != now->nodes ||
@@ -285,12 +286,13 @@ static int fit_and_report(struct calibrate *calibrate, const struct arguments *a
     }
     rc = write_profile(calibrate, name, path, base, fitted, &all, args->sweep);
     calibrate_report(&calibrate->sweep, fitted, stdout);
-    printf("fit: rms %.1f %% on its %d rows; %.1f %% and %.1f %% on every second size when the "
-           "others are left out; noise between\n"
-           "communicators %.1f %% (%d repeats); a predicted gain below %.1f %% changes nothing\n%s "
-           "%s\n",
-           100 * all.fit_error, all.used, 100 * halves[0].held_out_error,
-           100 * halves[1].held_out_error, 100 * all.noise, all.pairs, 100 * fitted->guard_ratio,
+    printf("fit: rms %.1f %% on its %d rows", 100 * all.fit_error, all.used);
+    if (halves[0].held_out && halves[1].held_out)
+        printf("; %.1f %% and %.1f %% on every second size when the others are left out",
+               100 * halves[0].held_out_error, 100 * halves[1].held_out_error);
+    if (all.pairs)
+        printf("; noise between\ncommunicators %.1f %% (%d repeats)", 100 * all.noise, all.pairs);
+    printf("; a predicted gain below %.1f %% changes nothing\n%s %s\n", 100 * fitted->guard_ratio,
            rc ? "NOT written:" : "written:", path);
     if (!rc && calibrate->group.nodes > 1 && !args->group.fake_nodes)
         printf("Copy it to the same place on the other nodes: all ranks must read the same one.\n");
@@ -377,6 +379,10 @@ static int lead(struct calibrate *calibrate, const struct arguments *args,
         printf("The time is over: %d of %d cells are measured. Run it again to go on, or with more "
                "--minutes.\n",
                calibrate->cells_done, calibrate->cells_all);
+    if (rc < 0 && calibrate->sweep.count)
+        fprintf(stderr,
+                "braid-tune: what was measured is kept in %s, the same command goes on with it\n",
+                args->sweep);
     if (rc < 0)
         return 1;
     if (args->judge[0])
@@ -391,7 +397,7 @@ static int lead(struct calibrate *calibrate, const struct arguments *args,
 static int run(struct calibrate *calibrate, struct arguments *args, struct braid_profile *base)
 {
     struct group_options *how = &args->group;
-    char plugin[4096];
+    char plugin[4096], judged[PATH_MAX];
     int ranks, rc;
 
     calibrate->launches = 7;
@@ -402,6 +408,14 @@ static int run(struct calibrate *calibrate, struct arguments *args, struct braid
     for (int i = 0; i < calibrate->size_count; i++)
         how->max_bytes = MAX(how->max_bytes, calibrate->sizes[i]);
     how->max_bytes = MAX(how->max_bytes, PROBE_BYTES);
+    how->judge = args->judge;
+    /* Jobs look for a name without a folder among the profiles only; here a file of this folder may be meant. */
+    if (args->judge[0] && tune_profile(args->judge, base))
+        return 1;
+    if (args->judge[0] && realpath(base->path, judged))
+        setenv("BRAID_TUNER_PROFILE", judged, 1);
+    else
+        setenv("BRAID_TUNER_PROFILE", "none", 1);
     if (tune_profile(how->fake_nodes ? "generic-socket" : "generic", base))
         return 1;
     if (args->dry_run) {
@@ -411,7 +425,6 @@ static int run(struct calibrate *calibrate, struct arguments *args, struct braid
     if (find_plugin(plugin, sizeof(plugin)))
         return 1;
     how->plugin_path = plugin;
-    setenv("BRAID_TUNER_PROFILE", args->judge[0] ? args->judge : "none", 1);
     rc = group_start(how, &calibrate->group);
     if (rc)
         return rc == 1 ? 0 : 1;

@@ -41,7 +41,7 @@ int cmd_exercise(int argc, char **argv)
     static struct group group;
     const char *tuner = "", *bytes = "1K:64M";
     const char *names = "all_reduce,all_gather,reduce_scatter,broadcast,reduce";
-    struct group_options how = {.plugin_path = "", .nccl_path = ""};
+    struct group_options how = {.plugin_path = "", .nccl_path = "", .judge = ""};
     const struct tune_option options[] = {TUNE_TEXT("--tuner", &tuner),
                                           TUNE_TEXT("--bytes", &bytes),
                                           TUNE_TEXT("--nccl", &how.nccl_path),

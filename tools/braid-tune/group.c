@@ -29,9 +29,10 @@ struct hello {
     uint32_t magic, command_bytes, reply_bytes;
     int32_t rank, rc;
     char nccl[32], gpu[64], host[64], text[160];
+    char settings[192]; /* what the command line asked for, as far as all ranks must agree */
 };
 
-#define HELLO_MAGIC 0x42545548u
+#define HELLO_MAGIC 0x42545549u
 
 static int move_all(int fd, void *data, size_t bytes, int sending)
 {
@@ -149,6 +150,9 @@ static int open_worker(const struct group_options *options, int rank, int ranks,
     hello->reply_bytes = sizeof(struct worker_reply);
     hello->rank = rank;
     gethostname(hello->host, sizeof(hello->host) - 1);
+    snprintf(hello->settings, sizeof(hello->settings), "sizes up to %llu%s%s%.120s",
+             (unsigned long long)options->max_bytes, options->fake_nodes ? " --fake-nodes" : "",
+             options->judge[0] ? " --judge " : "", options->judge);
     hello->rc = worker_open(&setup, worker_p, hello->text, sizeof(hello->text));
     if (!hello->rc)
         worker_describe(*worker_p, hello->nccl, sizeof(hello->nccl), hello->gpu,
@@ -197,16 +201,36 @@ static int serve(const struct group_options *options, int rank, int ranks, int g
     rc = open_worker(options, rank, ranks, gpu, &worker, &hello);
     if (move_all(fd, &hello, sizeof(hello), 1) || rc)
         return rc ? rc : -ECONNRESET;
-    while (!move_all(fd, &command, sizeof(command), 0)) {
-        if (command.verb == WORKER_QUIT)
+    while (!rc) {
+        rc = move_all(fd, &command, sizeof(command), 0);
+        if (rc || command.verb == WORKER_QUIT)
             break;
         run_bounded(worker, &command, &reply);
-        if (move_all(fd, &reply, sizeof(reply), 1))
-            break;
+        rc = move_all(fd, &reply, sizeof(reply), 1);
     }
     close(fd);
     worker_close(worker);
-    return 1;
+    return rc ? rc : 1;
+}
+
+/* What all ranks must have alike, or the measurement would hang or write past a buffer. */
+static int compare_ranks(const struct hello *own, const struct hello *other)
+{
+    if (strcmp(other->nccl, own->nccl) || strcmp(other->gpu, own->gpu)) {
+        fprintf(stderr,
+                "braid-tune: ranks differ: rank 0 has %s and NCCL %s, rank %d on %s has %s and "
+                "NCCL %s\n",
+                own->gpu, own->nccl, other->rank, other->host, other->gpu, other->nccl);
+        return -EINVAL;
+    }
+    if (strcmp(other->settings, own->settings)) {
+        fprintf(stderr,
+                "braid-tune: ranks differ: rank 0 was started with %s, rank %d on %s with %s; all "
+                "need the same options\n",
+                own->settings, other->rank, other->host, other->settings);
+        return -EINVAL;
+    }
+    return 0;
 }
 
 /* Takes the connection of one more rank. */
@@ -239,11 +263,7 @@ static int welcome(struct group *group, int listener, const struct hello *own, c
         close(fd);
         return hello.rc;
     }
-    if (strcmp(hello.nccl, own->nccl) || strcmp(hello.gpu, own->gpu)) {
-        fprintf(stderr,
-                "braid-tune: ranks differ: rank 0 has %s and NCCL %s, rank %d on %s has %s and "
-                "NCCL %s\n",
-                own->gpu, own->nccl, hello.rank, hello.host, hello.gpu, hello.nccl);
+    if (compare_ranks(own, &hello)) {
         close(fd);
         return -EINVAL;
     }
@@ -368,8 +388,11 @@ int group_run(struct group *group, const struct worker_command *command)
     for (int r = 1; r < group->ranks; r++) {
         rc = move_all(group->fd[r], &group->reply[r], sizeof(group->reply[r]), 0);
         if (rc) {
-            fprintf(stderr, "\nbraid-tune: rank %d did not answer within %d s: %s\n", r,
-                    ANSWER_SECONDS, strerror(-rc));
+            if (rc == -ETIMEDOUT)
+                fprintf(stderr, "\nbraid-tune: rank %d did not answer within %d s\n", r,
+                        ANSWER_SECONDS);
+            else
+                fprintf(stderr, "\nbraid-tune: rank %d is gone: %s\n", r, strerror(-rc));
             return rc;
         }
     }

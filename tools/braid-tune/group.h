@@ -17,6 +17,7 @@ struct group_options {
     int port;        /* under a launcher: rank 0 listens here; 0 = MASTER_PORT + 1 */
     uint64_t max_bytes;
     const char *nccl_path, *plugin_path;
+    const char *judge; /* the profile whose choices are measured as well; "" = none */
 };
 
 struct group {

@@ -146,13 +146,23 @@ static void decide(const struct braid_profile *profile, const struct sweep *swee
     braid_tuner_destroy(tuner);
 }
 
+/* "254.7 +- 2.6%", or without the interval where one measurement has none. */
+static const char *time_text(const struct config *config, char *text, size_t bytes)
+{
+    if (config->count > 1)
+        snprintf(text, bytes, "%9.1f +-%4.1f%%", centre(config), 100 * spread(config));
+    else
+        snprintf(text, bytes, "%9.1f        ", centre(config));
+    return text;
+}
+
 static void report_cell(const struct sweep *sweep, const struct braid_profile *profile, int coll,
                         uint64_t bytes, FILE *out)
 {
     static struct summary summary;
     struct braid_tuner_decision d;
     const struct config *nccl, *best = NULL;
-    char a[48], b[48], c[48];
+    char a[48], b[48], c[48], their_us[32], best_us[32];
     double gain;
 
     summarise(sweep, coll, bytes, &summary);
@@ -165,11 +175,11 @@ static void report_cell(const struct sweep *sweep, const struct braid_profile *p
     }
     decide(profile, sweep, coll, bytes, &summary, 0, &d);
     gain = centre(nccl) / centre(best);
-    fprintf(out, "%-14s %11llu  %-20s %9.1f +-%4.1f%%  %-20s %9.1f +-%4.1f%%  %5.2f %-11s %-20s\n",
-            braid_coll_names[coll], (unsigned long long)bytes,
-            name(nccl->algo, nccl->proto, nccl->channels, a, sizeof(a)), centre(nccl),
-            100 * spread(nccl), name(best->algo, best->proto, best->channels, b, sizeof(b)),
-            centre(best), 100 * spread(best), gain,
+    fprintf(out, "%-14s %11llu  %-20s %s  %-20s %s  %5.2f %-11s %-20s\n", braid_coll_names[coll],
+            (unsigned long long)bytes, name(nccl->algo, nccl->proto, nccl->channels, a, sizeof(a)),
+            time_text(nccl, their_us, sizeof(their_us)),
+            name(best->algo, best->proto, best->channels, b, sizeof(b)),
+            time_text(best, best_us, sizeof(best_us)), gain,
             best == nccl                ? "same"
             : really_faster(nccl, best) ? "real"
                                         : "within noise",

@@ -164,6 +164,10 @@ int sweep_parse(FILE *file, const char *name, struct sweep *sweep, char *why, si
         if (expected)
             snprintf(why, why_bytes, "%s:%d: expected %s", name, number, expected);
     }
+    if (!rc && ferror(file)) {
+        rc = -errno;
+        snprintf(why, why_bytes, "%s: %s", name, strerror(errno));
+    }
     if (!rc && (expected = check_head(sweep))) {
         rc = -EINVAL;
         snprintf(why, why_bytes, "%s: expected %s in its head", name, expected);
