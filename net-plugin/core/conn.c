@@ -308,7 +308,8 @@ BRAID_APART static void poll_many(struct braid_conn *conn, unsigned count)
     if (streams && atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
         count = MIN(count, 1u + BRAID_CONTROL_LANE);
     for (unsigned i = 0; i < count; i++)
-        moved |= poll_lane(conn->lanes[i]);
+        if (!atomic_load_explicit(&conn->lanes[i]->tended, memory_order_relaxed))
+            moved |= poll_lane(conn->lanes[i]);
     if (streams && moved == 0 && !conn->sender)
         atomic_store_explicit(&braid_idle_tests,
                               atomic_load_explicit(&braid_idle_tests, memory_order_relaxed) + 1,

@@ -130,6 +130,7 @@ struct braid_lane {
     uint32_t epoch;   /* core: counts re-openings of this index */
     atomic_int state; /* enum braid_lane_state */
     atomic_flag busy; /* the lane's lock; see braid_lane_trylock */
+    atomic_bool tended; /* T: a thread of the transport sees to it: nothing for callers here */
     _Atomic uint64_t rate_Bps; /* T: measured while chunks were waiting; 0: not yet known */
     /* T: given to the network and not acknowledged, where rates are measured */
     _Atomic uint64_t queued_bytes;

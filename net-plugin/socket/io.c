@@ -21,7 +21,6 @@
 #include "net-plugin/socket/uring.h"
 
 #define MAX_THREADS  16
-#define SPIN_NS      (50 * BRAID_NS_PER_US) /* at most, where it pays */
 #define SPIN_MIN_NS  (5 * BRAID_NS_PER_US)
 #define BUDGET_BYTES (1024 * 1024)
 #define TABLE        1024
@@ -64,8 +63,10 @@ static struct braid_socket_lane *find_lane(struct braid_io_thread *thread, uint6
  */
 static void adapt_spin(struct braid_socket_lane *lane, uint64_t slept_ns)
 {
-    if (slept_ns <= SPIN_NS)
-        lane->io_spin_ns = MIN(MAX(2 * lane->io_spin_ns, SPIN_MIN_NS), SPIN_NS);
+    uint64_t most = braid_socket_plan.spin_ns;
+
+    if (slept_ns <= most)
+        lane->io_spin_ns = MIN(MAX(2 * lane->io_spin_ns, SPIN_MIN_NS), most);
     else
         lane->io_spin_ns /= 2;
 }
@@ -100,6 +101,12 @@ static int watch(struct braid_io_thread *thread, struct braid_socket_lane *lane,
     return epoll_ctl(thread->epoll, EPOLL_CTL_MOD, lane->fd, &event);
 }
 
+/* Of a stream for bulk the callers need not ask as long as its thread has it or the socket will wake the thread; socket_kick() does the rest. */
+static void set_tended(struct braid_socket_lane *lane, bool tended)
+{
+    atomic_store_explicit(&lane->base.tended, tended && lane->base.index > 0, memory_order_relaxed);
+}
+
 /*
  * Nothing has moved for a while: the socket will tell when more can. The flag is cleared after that, and then asked once more whether
  * there is something to send, so that who arms the lane meanwhile is either seen here or finds the flag cleared.
@@ -111,6 +118,7 @@ static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane,
         busy = watch(thread, lane, EPOLLIN | (blocked ? EPOLLOUT : 0)) ==
                0; /* else who calls arms it */
     atomic_store_explicit(&lane->io_watched, busy, memory_order_relaxed);
+    set_tended(lane, busy);
     atomic_exchange(&lane->io_armed, false);
     if (!blocked && braid_socket_lane_wants_puts(lane))
         braid_io_arm(lane);
@@ -332,9 +340,11 @@ void braid_io_arm(struct braid_socket_lane *lane)
     event.data.u64 = lane->io_id;
     /* Set before: the event may have been dealt with, and the lane be armed again by another thread, before the call returns. */
     known = atomic_exchange(&lane->io_in_epoll, true);
+    set_tended(lane, true);
     if (epoll_ctl(thread->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd, &event) == 0)
         return;
     /* No event will come: the callers move the lane, and the next one tries again. */
+    set_tended(lane, false);
     atomic_store(&lane->io_in_epoll, known);
     atomic_store(&lane->io_armed, false);
 }
@@ -345,6 +355,7 @@ static void leave_thread(struct braid_socket_lane *lane)
     lane->io_in_epoll = false;
     lane->io_active = false;
     atomic_store(&lane->io_watched, false);
+    set_tended(lane, false);
     atomic_store(&lane->io_armed, false);
 }
 

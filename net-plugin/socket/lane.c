@@ -738,6 +738,8 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
             braid_io_arm(lane);
         return 0;
     }
+    if (braid_conn_has_puts(base->conn) && !takes_bulk(lane))
+        base->ops->kick(base); /* should all streams for it rest, as after a trial */
     if (braid_socket_lane_is_timed(lane))
         from = braid_socket_cpu_ns();
     moved = braid_socket_move(lane, budget);

@@ -82,6 +82,7 @@ struct braid_socket_plan {
     size_t thread_bytes; /* more than this is left to I/O threads */
     /* no streams for bulk are added above it: half of the descriptors that the process may have */
     unsigned lanes_max;
+    uint64_t spin_ns;  /* that an I/O thread looks on after the last byte at most, where it pays */
     unsigned threads;  /* of the pool; 0: NCCL's threads move everything */
     bool threads_help; /* also with bulk on stream 0: there are processors for them */
     /* streams for bulk to begin with, besides stream 0, which then has only small messages and control; 0: it has all */

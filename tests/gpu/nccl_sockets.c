@@ -35,6 +35,7 @@ struct transport {
     const char *threads; /* of NCCL's sockets or Braid's I/O threads, NULL: the default */
     const char *sockets; /* NCCL's sockets a thread, Braid's streams */
     const char *speed;   /* BRAID_SOCKET_SPEED_MBPS, NULL: the default */
+    const char *also;    /* NAME=VALUE, NULL: nothing else */
     int braid;           /* NET_ALONE or WITH_TUNER; 0: NCCL's own sockets */
     pid_t pids[RANKS];
     int fds[RANKS];
@@ -84,10 +85,28 @@ static const struct transport channels_table[MAX_TRANSPORTS] = {
     {.name = "s400", .speed = "400000", .braid = NET_ALONE},
     {.name = "s400t", .speed = "400000", .braid = WITH_TUNER}};
 
+/*
+ * Streams and threads where NCCL has more channels: t16s2c4 is 16 threads, 2 streams, 4 channels; auto is what users get with 2 channels,
+ * auto4 and auto8 with more; nospin lets threads sleep at once, buffer has small send buffers, that what is under way stays in caches.
+ */
+static const struct transport streams_table[MAX_TRANSPORTS] = {
+    {.name = "auto", .braid = NET_ALONE},
+    {.name = "auto4", .speed = "400000", .braid = NET_ALONE},
+    {.name = "auto8", .speed = "80000", .braid = NET_ALONE},
+    {.name = "t16s2c4", .threads = "16", .sockets = "2", .speed = "400000", .braid = NET_ALONE},
+    {.name = "t16s4c4", .threads = "16", .sockets = "4", .speed = "400000", .braid = NET_ALONE},
+    {.name = "t16s1c8", .threads = "16", .sockets = "1", .speed = "80000", .braid = NET_ALONE},
+    {.name = "t16s2c8", .threads = "16", .sockets = "2", .speed = "80000", .braid = NET_ALONE},
+    {.name = "nospin4", .speed = "400000", .also = "BRAID_SOCKET_SPIN_US=0", .braid = NET_ALONE},
+    {.name = "buffer4",
+     .speed = "400000",
+     .also = "BRAID_SOCKET_BUFFER_BYTES=512K",
+     .braid = NET_ALONE}};
+
 static const struct {
     const char *name;
     const struct transport *table;
-} tables[] = {{"threads", threads_table}, {"channels", channels_table}};
+} tables[] = {{"threads", threads_table}, {"channels", channels_table}, {"streams", streams_table}};
 
 static struct transport transports[MAX_TRANSPORTS];
 static int transports_count;
@@ -213,6 +232,8 @@ static void set_environment(const struct transport *t, int rank)
     }
     if (t->speed)
         setenv("BRAID_SOCKET_SPEED_MBPS", t->speed, 1);
+    if (t->also)
+        putenv((char *)(uintptr_t)t->also);
 }
 
 static void start_rank(struct transport *t, int rank)
@@ -570,33 +591,41 @@ static void write_rows(const struct bench_case *cases, int count)
         fprintf(stderr, "nccl_sockets: cannot write %s: %s\n", path, strerror(errno));
 }
 
-static void print_table(const struct bench_case *cases, int count)
+static void print_heads(const char *what)
 {
-    printf("%-26s %6s", "case (us; GB/s if >= 1 MiB)", "rounds");
+    printf("%-26s %6s", what, "rounds");
     for (int t = 0; t < transports_count; t++)
         printf(" %8s", transports[t].name);
-    printf("  CPU s/GiB: %s %s\n", transports[0].name, transports[DEFAULT].name);
-    for (int k = 0; k < count; k++) {
-        const struct bench_case *b = &cases[k];
-        int large = b->bytes >= (1 << 20);
-        char name[64];
+    printf("\n");
+}
 
-        if (b->rounds == 0)
-            continue;
-        snprintf(name, sizeof(name), "%s/%llu", operation_names[b->op],
-                 (unsigned long long)b->bytes);
-        printf("%-26s %6d", name, b->rounds);
-        for (int t = 0; t < transports_count; t++) {
-            double us = median(b->us[t], b->rounds, NULL, NULL);
+static void print_line(const struct bench_case *b, double values[][MAX_ROUNDS], double scale,
+                       int inverse)
+{
+    char name[64];
 
-            printf(" %8.2f", large ? wire_bytes(b) / 1e3 / us : us);
-        }
-        if (large)
-            printf("  %.3f %.3f",
-                   median(b->cpu[0], b->rounds, NULL, NULL) * (1 << 30) / wire_bytes(b),
-                   median(b->cpu[DEFAULT], b->rounds, NULL, NULL) * (1 << 30) / wire_bytes(b));
-        printf("\n");
+    snprintf(name, sizeof(name), "%s/%llu", operation_names[b->op], (unsigned long long)b->bytes);
+    printf("%-26s %6d", name, b->rounds);
+    for (int t = 0; t < transports_count; t++) {
+        double middle = median(values[t], b->rounds, NULL, NULL);
+
+        printf(" %8.*f", inverse || scale == 1 ? 2 : 3, inverse ? scale / middle : scale * middle);
     }
+    printf("\n");
+}
+
+static void print_table(struct bench_case *cases, int count)
+{
+    print_heads("us; GB/s if >= 1 MiB");
+    for (int k = 0; k < count; k++)
+        if (cases[k].rounds > 0 && cases[k].bytes < (1 << 20))
+            print_line(&cases[k], cases[k].us, 1, 0);
+        else if (cases[k].rounds > 0)
+            print_line(&cases[k], cases[k].us, wire_bytes(&cases[k]) / 1e3, 1);
+    print_heads("CPU s/GiB");
+    for (int k = 0; k < count; k++)
+        if (cases[k].rounds > 0 && cases[k].bytes >= (1 << 20))
+            print_line(&cases[k], cases[k].cpu, (1 << 30) / wire_bytes(&cases[k]), 0);
     printf("limits: raw TCP both ways %.2f GB/s, PCIe copies both ways %.1f GB/s (each way)\n",
            run.tcp_GBps, run.pcie_GBps);
 }
@@ -648,7 +677,7 @@ static void help(void)
            "  --seconds    budget of the measured rounds (default 100)\n"
            "  --max-bytes  largest buffer (default 536870912)\n"
            "  --answer     seconds to wait for one answer of a rank (default 60)\n"
-           "  --table      settings of a sweep: threads (default) or channels\n"
+           "  --table      settings of a sweep: threads (default), channels or streams\n"
            "NCCL_SOCKETS_LIBRARY names libnccl.so.2 when the loader does not find it. Exit: 0 "
            "right, 1 wrong, 2 usage.\n");
 }

@@ -312,6 +312,10 @@ static void make_cases(void)
         for (size_t i = 0; i < FAKE_COUNT(bulk); i++)
             for (size_t c = 0; c < FAKE_COUNT(comms); c++)
                 add_case(pattern, bulk[i], comms[c]);
+    for (int pattern = BANDWIDTH; run.case_count == 0 && run.bytes > 0 && pattern <= BOTH_WAYS;
+         pattern++)
+        for (size_t c = 0; c < FAKE_COUNT(comms); c++)
+            add_case(pattern, (size_t)run.bytes, comms[c]);
     add_case(RATE, 64, 1);
     add_case(RATE, 64, 4);
     add_case(CPU, 1 << 20, 1);
@@ -330,7 +334,8 @@ static void help(void)
            "  --set NAME=VALUE in the environment of the plugin named last\n"
            "  --patterns LIST  of latency,bandwidth,both-ways,rate,cpu,calls,idle (default: all "
            "but idle)\n"
-           "  --bytes N        only cases with messages of this size\n"
+           "  --bytes N        only cases with messages of this size; a size of yours in the "
+           "bandwidth patterns\n"
            "  --comms N        connections each way, up to 8 (default 4; cases use 1 and 4)\n"
            "  --rounds N       measurements of a case, the median counts (default 7)\n"
            "  --depth N        messages in flight on a connection in the rate pattern (default 32; "
