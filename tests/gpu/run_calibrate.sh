@@ -19,6 +19,22 @@ unset BRAID_TUNER_PROFILE BRAID_SM_BUDGET BRAID_OVERLAP NCCL_ALGO NCCL_PROTO NCC
 export NCCL_NVLS_ENABLE=0 NCCL_DEBUG=${NCCL_DEBUG:-WARN} NCCL_NET_PLUGIN=none
 export COMMIT=${COMMIT:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 
+# A job of this machine takes the fresh profile by the machine's key, without being told.
+picked_up() {
+  local name=$1
+  shift
+  mkdir -p "$OUT/fresh" && cp "$OUT/$name.profile" "$OUT/fresh/" || return 1
+  rm -f "$OUT/$name.job.log"
+  BRAID_PROFILE_DIRS=$OUT/fresh:$BRAID_PROFILE_DIRS NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING NCCL_DEBUG_FILE="$OUT/$name.job.log" \
+    "$build/bin/braid-tune" exercise --tuner "$PWD/$build/lib/libnccl-tuner-braid.so" --ranks 2 --bytes 1M --coll all_reduce --nccl "$NCCL_LIBRARY" "$@" >/dev/null
+  if grep -q "tuner: profile '$name'" "$OUT/$name.job.log"; then
+    echo "a job takes it by the machine's key: yes"
+  else
+    echo "FAILED: a job does not take $name by the machine's key: $(grep -m1 'tuner: ' "$OUT/$name.job.log")"
+    return 1
+  fi
+}
+
 # NAME NUMBER BYTES [OPTION ...]: NUMBER tells the files of rows of one day apart.
 one() {
   local name=$1 number=$2 bytes=$3
@@ -33,6 +49,10 @@ one() {
   cp "$OUT/$name.profile" "$OUT/$name.judged"
   "$build/bin/braid-tune" calibrate "${common[@]}" "${again[@]}" --sweep "$OUT/$name-b.sweep.csv" --judge "$OUT/$name.profile" || return 1
   python3 tests/gpu/calibrate_eval.py "$build" "$name" "$OUT" "$OUT/tuner_regret-$(date +%F)-$number.jsonl" || return 1
+  local fake=()
+  [[ " $* " != *" --fake-nodes "* ]] || fake=(--fake-nodes)
+  rm -rf "$OUT/fresh"
+  picked_up "$name" "${fake[@]}" || return 1
   # A picture needs matplotlib, which GPU machines often lack; `braid-tune plot` draws the same from the sweep later.
   python3 -c 'import matplotlib' 2>/dev/null || return 0
   "$build/bin/braid-tune" plot "$OUT/$name-a.sweep.csv" --profile "$OUT/$name.profile" --out "$OUT/$name"

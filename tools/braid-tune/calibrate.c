@@ -280,7 +280,7 @@ int calibrate_run(struct calibrate *calibrate)
 
 #define GRAPH_SETUP_US 4000.0 /* capture, instantiation and destruction of a graph */
 /* a communicator, and the connections that each algorithm makes at its first use */
-#define COMM_SETUP_US 1.5e6
+#define COMM_SETUP_US 1.0e6
 
 /* What measuring a combination takes: NCCL's count of channels and fewer, each an eager call, two warm graphs and the timed ones. */
 static double combo_us(const struct calibrate *calibrate, const struct braid_profile *profile,

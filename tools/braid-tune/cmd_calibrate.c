@@ -329,11 +329,19 @@ static int measure_all(struct calibrate *calibrate, const struct arguments *args
                        const struct braid_profile *base)
 {
     struct sigaction action = {.sa_handler = interrupted};
-    int rc = open_sweep(calibrate, args->sweep, args->again);
+    struct braid_profile *here = malloc(sizeof(*here));
+    int rc = here ? open_sweep(calibrate, args->sweep, args->again) : -ENOMEM;
 
+    if (!rc) {
+        /* By now NCCL has said what it has here. */
+        *here = *base;
+        here->nccl.nvls = calibrate->sweep.nvls;
+        here->channels = calibrate->sweep.channels;
+        estimate(calibrate, here, calibrate->group.ranks, calibrate->group.nodes);
+    }
+    free(here);
     if (rc)
         return rc;
-    estimate(calibrate, base, calibrate->group.ranks, calibrate->group.nodes);
     fflush(stdout);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
