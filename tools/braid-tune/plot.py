@@ -196,7 +196,7 @@ def main():
     page = [f"<!doctype html><meta charset=utf-8><title>{html.escape(args.sweep.name)}</title>"
             "<style>body{font-family:sans-serif;max-width:75em;margin:2em auto}table{border-collapse:collapse}td,th{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:right}"
             "td:first-child{text-align:left}img{max-width:100%}</style>",
-            f"<h1>{html.escape(meta.get('machine', ''))}</h1><p>NCCL {html.escape(meta.get('nccl', ''))}, {meta.get('date', '')}, {meta['ranks']} ranks on {meta['nodes']} nodes, "
+            f"<h1>{html.escape(meta.get('machine', ''))}</h1><p>NCCL {html.escape(meta.get('nccl', ''))}, {meta.get('date', '')}, {meta['ranks']} ranks on {meta['nodes']} node{'s' if meta['nodes'] != '1' else ''}, "
             f"profile {html.escape(args.profile)}. {html.escape(meta.get('note', ''))}. Bars and &plusmn;: 95 % over communicators. Lines: all channels that NCCL takes; dots: fewer. Circle: NCCL's choice; star: the tuner's; grey: no algorithm can be faster.</p>"]
     for coll in sorted({c for c, _ in cells}):
         figure = draw(plt, coll, meta, cells, default, decided, bounds)
