@@ -161,8 +161,9 @@ struct braid_conn_receiver {
     uint32_t next_match;          /* every sub before it is matched */
     uint32_t used; /* subs from next_word on that eager messages with tag used_tag have filled */
     int used_tag;
-    bool announce;    /* a receive too large for eager waits unannounced */
-    bool small_last;  /* the last message was an eager one: the next is likely to be, too */
+    bool announce; /* a receive too large for eager waits unannounced */
+    /* eager messages since the last larger one, up to BRAID_SMALL_RUN: the next is likely to be small, too */
+    uint8_t small_run;
     uint64_t held_ns; /* since when announcements are held back for that reason; 0: they are not */
     uint32_t early_head, early_tail;
     uint32_t bounce_head, bounce_tail; /* running offsets in bounce */
@@ -221,6 +222,9 @@ static inline void braid_mr_use(struct braid_mr *mr, int count)
 #define BRAID_CREDIT_STEP (BRAID_EAGER_WINDOW / 4)
 /* How long an announcement is held back on a connection whose last message was small: it would cost a system call for nothing. */
 #define BRAID_HOLD_NS (20 * BRAID_NS_PER_US)
+/* And after so many small ones: between two messages of 8 KiB of a collective lies that much time, of which the call would take a part. */
+#define BRAID_SMALL_RUN    8
+#define BRAID_LONG_HOLD_NS (60 * BRAID_NS_PER_US)
 /*
  * Where each call into a transport is a system call (streams), small messages gather: until the caller tests without having sent more
  * since its last test, or until BRAID_GATHER_BYTES are together. A message with none under way goes at once, unless one has gone less

@@ -77,7 +77,8 @@ static inline int fill(struct braid_conn *conn, struct braid_sub *sub, const voi
         braid_copy_polled(sub->data, body, bytes);
     else
         memcpy(sub->data, body, bytes);
-    rx->small_last = true;
+    if (rx->small_run < BRAID_SMALL_RUN)
+        rx->small_run++;
     rx->held_ns = 0;
     atomic_store_explicit(&sub->bytes, bytes, memory_order_relaxed);
     atomic_store_explicit(&sub->state, BRAID_SUB_FILLED, memory_order_release);
@@ -202,7 +203,7 @@ static int on_start(struct braid_conn *conn, const struct braid_rec *rec)
     atomic_store_explicit(&sub->chunks, (uint32_t)chunks, memory_order_relaxed);
     atomic_fetch_add_explicit(&conn->bulk_open, 1, memory_order_relaxed);
     sub->counted = true;
-    conn->rx->small_last = false;
+    conn->rx->small_run = 0;
     atomic_store_explicit(&sub->state, BRAID_SUB_STARTED, memory_order_release);
     return 0;
 }
@@ -390,12 +391,13 @@ static bool is_time_to_announce(const struct braid_conn *conn)
     struct braid_conn_receiver *rx = conn->rx;
     uint64_t now;
 
-    if (!rx->announce || !rx->small_last || !(conn->ops->flags & BRAID_T_STREAM))
+    if (!rx->announce || rx->small_run == 0 || !(conn->ops->flags & BRAID_T_STREAM))
         return rx->announce;
     now = braid_now_ns();
     if (rx->held_ns == 0)
         rx->held_ns = now;
-    return now - rx->held_ns >= BRAID_HOLD_NS;
+    return now - rx->held_ns >=
+           (rx->small_run == BRAID_SMALL_RUN ? BRAID_LONG_HOLD_NS : BRAID_HOLD_NS);
 }
 
 int braid_receiver_pump(struct braid_conn *conn, struct braid_lane *lane)

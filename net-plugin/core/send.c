@@ -445,7 +445,7 @@ static bool is_in_burst(const struct braid_conn_sender *tx)
 /* Whether a small message goes at once or waits for others to share a system call with. */
 BRAID_APART static bool goes_at_once(struct braid_conn_sender *tx, size_t bytes, bool alone)
 {
-    tx->held_bytes += bytes + BRAID_EAGER_OVERHEAD;
+    tx->held_bytes += bytes + sizeof(struct braid_rec);
     if (tx->held_bytes < BRAID_GATHER_BYTES && (!alone || is_in_burst(tx))) {
         tx->fresh = true;
         return false;

@@ -18,6 +18,8 @@
 
 /* One system call moves at most this much, so that the lane's lock is not held long. */
 #define CALL_BYTES (1024 * 1024)
+/* A record's body from this size on goes out from where it lies: copying it would cost more than a second piece of the call. */
+#define DIRECT_BYTES 2048
 /* What busy stretches must add up to before a rate is taken from them. */
 #define STRETCH_NS (20 * BRAID_NS_PER_MS)
 /* A rate that is older than this is taken to be twice as high, lest a lane be left out for good. */
@@ -308,24 +310,52 @@ static bool make_room(struct braid_socket_lane *lane, size_t bytes)
     return lane->tx_have + bytes <= sizeof(lane->tx);
 }
 
-static void append(struct braid_socket_lane *lane, const struct braid_rec *rec, const void *body,
-                   size_t bytes)
+/* A record of which `gone` bytes were sent already. */
+static inline void append(struct braid_socket_lane *lane, const struct braid_rec *rec,
+                          const void *body, size_t bytes, size_t gone)
 {
-    memcpy(lane->tx + lane->tx_have, rec, sizeof(*rec));
-    if (bytes > 0)
-        memcpy(lane->tx + lane->tx_have + sizeof(*rec), body, bytes);
-    lane->tx_have += sizeof(*rec) + bytes;
+    size_t of_rec = MIN(gone, sizeof(*rec));
+
+    gone -= of_rec;
+    memcpy(lane->tx + lane->tx_have, (const uint8_t *)rec + of_rec, sizeof(*rec) - of_rec);
+    lane->tx_have += sizeof(*rec) - of_rec;
+    if (bytes > gone)
+        memcpy(lane->tx + lane->tx_have, (const uint8_t *)body + gone, bytes - gone);
+    lane->tx_have += bytes - gone;
+}
+
+/* A record with a body, behind what waits in tx, in one call and without a copy. How many of its bytes have gone; push() learns why if none. */
+static size_t send_in_place(struct braid_socket_lane *lane, const struct braid_rec *rec,
+                            const void *body)
+{
+    size_t waits = lane->tx_have - lane->tx_sent, of_tx;
+    struct iovec iov[3] = {{lane->tx + lane->tx_sent, waits},
+                           {(void *)(uintptr_t)rec, sizeof(*rec)},
+                           {(void *)(uintptr_t)body, rec->body_bytes}};
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 3};
+    ssize_t sent = sendmsg(lane->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+    if (sent <= 0)
+        return 0;
+    of_tx = MIN((size_t)sent, waits);
+    lane->tx_sent += of_tx;
+    if (lane->tx_sent == lane->tx_have)
+        lane->tx_sent = lane->tx_have = 0;
+    return (size_t)sent - of_tx;
 }
 
 int braid_socket_control(struct braid_lane *base, const struct braid_rec *rec, const void *body,
                          bool more)
 {
     struct braid_socket_lane *lane = lane_of(base);
+    size_t gone = 0;
 
     if (lane->put_active || lane->fd < 0 || lane->peer_gone ||
         !make_room(lane, sizeof(*rec) + rec->body_bytes))
         return -EAGAIN;
-    append(lane, rec, body, rec->body_bytes);
+    if (rec->body_bytes >= DIRECT_BYTES)
+        gone = send_in_place(lane, rec, body);
+    append(lane, rec, body, rec->body_bytes, gone);
     if (!more)
         braid_socket_push(base);
     return 0;
@@ -365,7 +395,7 @@ static bool fetch_put(struct braid_socket_lane *lane)
     rec.body_bytes = (uint32_t)lane->put.bytes;
     rec.arg = lane->put.sub;
     rec.value = lane->put.offset;
-    append(lane, &rec, NULL, 0);
+    append(lane, &rec, NULL, 0, 0);
     lane->put_active = true;
     lane->put_sent = 0;
     begin_probe(lane);

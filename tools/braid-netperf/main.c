@@ -340,6 +340,9 @@ static void help(void)
            "  --rounds N       measurements of a case, the median counts (default 7)\n"
            "  --depth N        messages in flight on a connection in the rate pattern (default 32; "
            "elsewhere 8, as NCCL)\n"
+           "  --room N         latency: receives have room for N bytes; NCCL's LL posts 65536\n"
+           "  --think US       latency: a side takes so long to answer, as a GPU does; is in the "
+           "result\n"
            "  --load GBps      offered in each direction in the cpu pattern (default 0.5)\n"
            "  --idle S         seconds of the idle pattern (default 10)\n"
            "  --no-raw         leave plain TCP out\n"
@@ -445,7 +448,8 @@ static void parse(int argc, char **argv)
         {"idle", 1, NULL, 'i'},    {"no-raw", 0, NULL, 'R'},    {"json", 1, NULL, 'j'},
         {"timeout", 1, NULL, 't'}, {"transport", 1, NULL, 'T'}, {"netns", 1, NULL, 'n'},
         {"set", 1, NULL, 's'},     {"no-pin", 0, NULL, 'N'},    {"bytes", 1, NULL, 'b'},
-        {"help", 0, NULL, 'h'},    {"version", 0, NULL, 'V'},   {NULL, 0, NULL, 0}};
+        {"help", 0, NULL, 'h'},    {"version", 0, NULL, 'V'},   {"room", 1, NULL, 'o'},
+        {"think", 1, NULL, 'k'},   {NULL, 0, NULL, 0}};
     int opt;
     int index = 0;
 
@@ -462,6 +466,8 @@ static void parse(int argc, char **argv)
         case 'r': run.rounds = (int)number(name, optarg, 1, MAX_ROUNDS); break;
         case 'd': run.settings.depth = (int)number(name, optarg, 1, 32); break;
         case 'l': run.load_GBps = number(name, optarg, 0.001, 1000); break;
+        case 'o': run.settings.room = (size_t)number(name, optarg, 0, 1 << 20); break;
+        case 'k': run.settings.think_us = number(name, optarg, 0, 10000); break;
         case 'i': run.idle_s = number(name, optarg, 0.1, 3600); break;
         case 'R': run.raw = false; break;
         case 'j': run.json = optarg; break;

@@ -71,6 +71,8 @@ struct settings {
     int comms; /* connections each way that are set up */
     int depth; /* receives and sends in flight on a connection */
     unsigned timeout_s;
+    size_t room;       /* latency: receives have room for so many bytes at least */
+    double think_us;   /* latency: how long a side takes to answer, as a GPU does */
     bool pin;          /* each side on a half of the processors */
     const char *netns; /* "a,b": network namespaces of the two sides of a plugin; NULL: this one */
 };

@@ -22,6 +22,7 @@ struct lane {
     void *requests[MAX_DEPTH];
     int depth;
     size_t bytes;
+    size_t room; /* of its receives, at least */
     uint64_t posted;
     uint64_t done;
 };
@@ -57,6 +58,8 @@ static void prepare_job(void *arg)
         struct lane *l = &s->lanes[i];
         size_t size = s->task.bytes > SYNC_BYTES ? s->task.bytes : SYNC_BYTES;
 
+        l->room = s->task.pattern == LATENCY ? s->settings.room : 0;
+        size = size > l->room ? size : l->room;
         l->conn = &s->conns[i];
         l->posted = l->done = 0;
         l->bytes = s->task.bytes;
@@ -106,6 +109,7 @@ static bool post(struct side *s, struct lane *l)
     void **request = &l->requests[l->posted % (uint64_t)l->depth];
     void *data = b->data;
     int tag = 1;
+    size_t room = l->room > l->bytes ? l->room : l->bytes;
     uint64_t begin = call_begins(s);
 
     *request = NULL;
@@ -113,8 +117,7 @@ static bool post(struct side *s, struct lane *l)
         fake_must(s->r, fake_net_isend(net, l->conn->comm, data, l->bytes, tag, b->mh, request),
                   "isend");
     else
-        fake_must(s->r,
-                  fake_net_irecv(net, l->conn->comm, 1, &data, &l->bytes, &tag, &b->mh, request),
+        fake_must(s->r, fake_net_irecv(net, l->conn->comm, 1, &data, &room, &tag, &b->mh, request),
                   "irecv");
     note_call(s, begin);
     l->posted += *request != NULL;
@@ -221,7 +224,8 @@ static void ping_pong(struct side *s)
     struct lane *in = lane_of(s, false, 0);
     uint64_t base = in->done;
     uint64_t last = base + s->task.messages;
-    uint64_t idle_ns = 0;
+    uint64_t idle_ns = 0, answer_ns = 0;
+    uint64_t think_ns = (uint64_t)(s->settings.think_us * 1e3);
 
     for (unsigned idle = 0; in->done < last;) {
         bool moved = false;
@@ -230,10 +234,12 @@ static void ping_pong(struct side *s)
             post(s, in);
         /* Rank 0 is one message ahead of what it has received, rank 1 level with it. */
         if (out->posted < last && out->posted < in->done + (s->r->rank == 0) &&
-            out->posted - out->done < (uint64_t)out->depth)
+            out->posted - out->done < (uint64_t)out->depth && fake_now_ns() >= answer_ns)
             moved |= post(s, out);
-        if (in->done < in->posted)
-            moved |= finish(s, in);
+        if (in->done < in->posted && finish(s, in)) {
+            moved = true;
+            answer_ns = fake_now_ns() + think_ns;
+        }
         if (out->done < out->posted)
             finish(s, out);
         idle = moved ? 0 : idle + 1;

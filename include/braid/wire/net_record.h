@@ -77,8 +77,11 @@ BRAID_WIRE_ASSERT(sizeof(struct braid_recv_word) == 32, "receive word layout");
 #define BRAID_BODY_MAX 16384
 /* Most words in a RECV record. */
 #define BRAID_WORDS_MAX 126
-/* Eager cost of a message: its bytes plus this. The receiver grants BRAID_EAGER_WINDOW of it at the start. */
-#define BRAID_EAGER_OVERHEAD 64
-#define BRAID_EAGER_WINDOW   65536
+/*
+ * Eager cost of a message: its bytes plus this. The receiver grants BRAID_EAGER_WINDOW of it at the start. Room for sixteen of the largest:
+ * giving credit back is a system call of its own on streams, which then is made for every fourth of them and not for each.
+ */
+#define BRAID_EAGER_OVERHEAD 256
+#define BRAID_EAGER_WINDOW   262144
 
 #endif
