@@ -376,6 +376,32 @@ int braid_socket_push(struct braid_lane *base)
     return -EAGAIN;
 }
 
+static uint64_t rate_of(const struct braid_lane *lane)
+{
+    return atomic_load_explicit(&lane->rate_Bps, memory_order_relaxed);
+}
+
+/*
+ * What waits is left to faster lanes. One of those may rest because it has declined as well, when it was the slower one: it is asked again
+ * (by the next caller that polls), so that of all lanes that decline at the same time one is left that does not.
+ */
+static void decline(struct braid_socket_lane *lane)
+{
+    struct braid_conn *conn = lane->base.conn;
+    bool faster = false;
+
+    atomic_store(&lane->declined, true);
+    for (unsigned i = 0; i < braid_conn_lanes(conn); i++) {
+        struct braid_lane *other = braid_conn_lane(conn, i);
+        if (rate_of(other) <= rate_of(&lane->base))
+            continue;
+        atomic_store(&lane_of(other)->declined, false);
+        faster = true;
+    }
+    if (!faster)
+        atomic_store(&lane->declined, false);
+}
+
 static bool fetch_put(struct braid_socket_lane *lane)
 {
     struct braid_rec rec = {.type = BRAID_REC_CHUNK, .lane = lane->base.index};
@@ -387,7 +413,10 @@ static bool fetch_put(struct braid_socket_lane *lane)
     if (lane->rails && lane->base.index > 0)
         measure(lane);
     err = braid_conn_next_put(&lane->base, &lane->put);
-    atomic_store_explicit(&lane->declined, err == -EBUSY, memory_order_relaxed);
+    if (err == -EBUSY)
+        decline(lane);
+    else
+        atomic_store_explicit(&lane->declined, false, memory_order_relaxed);
     if (err != 0)
         return false;
     rec.shift = (uint8_t)lane->put.shift;
