@@ -69,7 +69,7 @@ function(braid_unit_test path)
   string(REPLACE "/" "_" name "unit_${path}")
   braid_program(${name} SOURCES ${PROJECT_SOURCE_DIR}/tests/unit/${path}_test.c LINKS ${arg_LINKS} cmocka)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
-  braid_test(unit/${path} LABELS unit COMMAND ${name})
+  braid_test(unit/${path} TIMEOUT 600 LABELS unit COMMAND ${name})
 endfunction()
 
 # braid_cuda_options(NAME): real code for BRAID_CUDA_ARCHS, static runtime, so that the binary can be carried to a GPU machine.
