@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,4 +53,40 @@ int braid_dl_open(const char *const *names, const struct braid_dl_symbol *symbol
             return rc; /* stays loaded on purpose, see dl.h */
     }
     return 0;
+}
+
+#define OBJECTS_MAX 512
+
+/* Names of the loaded objects; opening one inside of the walk would take the loader's lock twice. */
+struct names {
+    const char *name[OBJECTS_MAX];
+    int count;
+};
+
+static int keep_name(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    struct names *names = arg;
+
+    (void)bytes;
+    if (info->dlpi_name && info->dlpi_name[0] && names->count < OBJECTS_MAX)
+        names->name[names->count++] = info->dlpi_name;
+    return 0;
+}
+
+bool braid_dl_each_loaded(const char *symbol, bool (*visit)(void *arg, const void *address),
+                          void *arg)
+{
+    struct names names = {.count = 0};
+    bool found = false;
+
+    dl_iterate_phdr(keep_name, &names);
+    for (int i = 0; i < names.count && !found; i++) {
+        void *library = dlopen(names.name[i], RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+        const void *address = library ? dlsym(library, symbol) : NULL;
+
+        found = address && visit(arg, address);
+        if (library)
+            dlclose(library);
+    }
+    return found;
 }

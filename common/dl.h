@@ -34,4 +34,11 @@ struct braid_dl_symbol {
 int braid_dl_open(const char *const *names, const struct braid_dl_symbol *symbols, size_t count,
                   void *table, char *why, size_t why_bytes);
 
+/*
+ * Goes through the objects that this process has loaded, in whatever way and under whatever name, and calls `visit` with the address
+ * of `symbol` in each that exports it, until `visit` returns true. Returns whether one did. The address is valid during the call only.
+ */
+bool braid_dl_each_loaded(const char *symbol, bool (*visit)(void *arg, const void *address),
+                          void *arg);
+
 #endif

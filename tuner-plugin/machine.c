@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/dl.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "common/topo/topo.h"
@@ -120,11 +121,30 @@ static bool seen(struct braid_topo_summary *summary)
     return true;
 }
 
+/* Every version of NCCL's network interface begins with the plugin's name. */
+static bool is_braids(void *arg, const void *address)
+{
+    const char *name = *(const char *const *)address;
+
+    (void)arg;
+    return name && !strcmp(name, "Braid");
+}
+
+/* Sockets by Braid's network plugin, which NCCL loads before it asks a tuner, are another transport than NCCL's own. */
+static const char *socket_word(void)
+{
+    const char *asked = braid_param_nccl_env("NCCL_NET");
+
+    if (asked && strcasecmp(asked, "Braid"))
+        return "socket";
+    return braid_dl_each_loaded("ncclNetPlugin_v8", is_braids, NULL) ? "braid-socket" : "socket";
+}
+
 static void read_topology(struct braid_machine_key *key)
 {
     struct braid_topo_summary summary;
 
-    snprintf(key->net, sizeof(key->net), "socket");
+    snprintf(key->net, sizeof(key->net), "%s", socket_word());
     if (!described(&summary) && !seen(&summary))
         return;
     snprintf(key->gpu, sizeof(key->gpu), "%s", summary.gpu);

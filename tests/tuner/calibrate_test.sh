@@ -87,6 +87,12 @@ tune calibrate --ranks 2 --fake-nodes --bytes 1M --sweep a.csv && fail "took ano
 grep -q "again starts over" log || fail "other machine not said"
 FAKEGPU_GPUS=1 tune calibrate --ranks 2 --fake-nodes --comms 2 --bytes 1M --sweep h.csv --out h.profile || fail "two ranks on one GPU"
 
+# Whose sockets they are is part of the key: Braid's network plugin is another transport than NCCL's own.
+LD_PRELOAD=$build/lib/libnccl-net-braid.so tune calibrate --ranks 2 --fake-nodes --comms 1 --bytes 1M --sweep n.csv --out n.profile || fail "Braid's sockets"
+grep -q "^# net braid-socket$" n.csv || fail "Braid's sockets are not told from NCCL's"
+NCCL_NET=Socket LD_PRELOAD=$build/lib/libnccl-net-braid.so tune calibrate --ranks 2 --fake-nodes --comms 1 --bytes 1M --sweep o.csv --out o.profile || fail "NCCL's sockets"
+grep -q "^# net socket$" o.csv || fail "NCCL_NET=Socket is not respected"
+
 # Under a launcher: two processes find each other, by the variables of torchrun, mpirun or srun; that one shows each its own GPU only.
 launch() { # NAME "VARIABLES OF RANK 0" "VARIABLES OF RANK 1"
   local port=$((20000 + RANDOM % 12000)) common=(calibrate --comms 1 --bytes 1M)

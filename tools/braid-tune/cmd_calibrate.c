@@ -367,17 +367,18 @@ static int lead(struct calibrate *calibrate, const struct arguments *args,
     char name[64], path[2200];
     int rc = 0;
 
-    describe(calibrate);
     for (int i = 0; i < calibrate->size_count && !rc; i++)
         rc = large_enough(calibrate, calibrate->sizes[i]);
     if (rc) {
         group_stop(&calibrate->group);
         return 2;
     }
+    rc = probe(calibrate);
+    /* NCCL has loaded its plugins by now: whose sockets these are is part of the machine's key. */
+    describe(calibrate);
     profile_name(calibrate, args, name, sizeof(name));
-    rc = args->judge[0] ? 0 : find_out(name, args->out, path, sizeof(path));
-    if (!rc)
-        rc = probe(calibrate);
+    if (!rc && !args->judge[0])
+        rc = find_out(name, args->out, path, sizeof(path));
     if (!rc)
         rc = measure_all(calibrate, args, base);
     if (calibrate->out)

@@ -63,7 +63,7 @@ int cmd_fit(int argc, char **argv)
         goto out;
     }
     if (!base_name)
-        base_name = strcmp(sweep.net, "socket") ? "generic" : "generic-socket";
+        base_name = strstr(sweep.net, "socket") ? "generic-socket" : "generic";
     if (tune_profile(base_name, &two[0]))
         goto out;
     two[1] = two[0];

@@ -172,7 +172,7 @@ void braid_profile_each(const struct braid_profile *profile,
 /* What the local machine looks like, for choosing profiles. */
 struct braid_machine_key {
     char gpu[64]; /* model in lower case, "h200"; "" if unknown */
-    char net[32]; /* "ib", "roce", "efa", "eth", "socket"; "" if unknown */
+    char net[32]; /* "ib", "roce", "efa", "socket", "braid-socket" (by Braid's network plugin) */
 };
 
 /* Whether a match row's pattern takes a machine's word; an empty pattern takes all. */

@@ -6,7 +6,7 @@ include generic.profile
 source sockets "tests/tuner/data/h200x2-socket.sweep.csv: NCCL 2.28.9's Socket transport on loopback, order of magnitude"
 source nccl30 "NVIDIA/nccl v2.30.7-1: socket speed default 10 Gb/s, LL128 off beyond PXB paths, NVLS needs two GPUs a node"
 source choice "Braid's choice"
-match_net socket
+match_net *socket
 match_nodes_min 2 @choice
 
 channels 2 @sockets
