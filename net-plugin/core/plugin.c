@@ -251,7 +251,7 @@ void braid_plugin_identity(int dev, struct braid_hs_identity *self)
 
     memset(self, 0, sizeof(*self));
     snprintf(self->host, sizeof(self->host), "%s", plugin.host);
-    snprintf(self->release, sizeof(self->release), "0.1.0");
+    snprintf(self->release, sizeof(self->release), "%s", BRAID_VERSION_STRING);
     self->pid = (uint32_t)getpid();
     self->dev = (uint32_t)dev;
     if (braid_tuner_id_find(&tuner)) {
