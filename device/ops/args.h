@@ -22,8 +22,6 @@
 #include <braid/wire/devcomm_v1.h>
 #include <braid/wire/number_v1.h>
 
-#include "attempts.h"
-
 #define BRAID_OPS_CHUNKS    4096u /* chunks of one block, at most */
 #define BRAID_OPS_RANKS     64    /* ranks of the collectives: what fits in a kernel's parameters */
 #define BRAID_OPS_TILE      1536u /* bytes that one warp moves by packets */
@@ -38,6 +36,9 @@
 #define BRAID_OPS_WARPS   (BRAID_OPS_SERVICE + BRAID_OPS_WORKERS)
 /* Dynamic shared memory of the pushers: BRAID_BULK_SHARED each. */
 #define BRAID_OPS_RING_BYTES (BRAID_OPS_PUSHERS * (BRAID_OPS_STAGES * BRAID_OPS_PIECE + 128u))
+
+/* Threads of a CTA that pulls; each has four loads from every rank on their way. */
+#define BRAID_PULL_THREADS 736u
 
 /* Where the areas are. */
 struct braid_ops_layout {
@@ -115,16 +116,6 @@ struct braid_ll_copy_args {
     struct braid_copy_peer peer[BRAID_OPS_RANKS];
 };
 
-/* What copy engines and a kernel beside them share (attempts.h): offsets in the operations window, the words of a rank `stride` apart. */
-struct braid_beside_args {
-    uint64_t words;   /* a flag a part, from each rank; 1 = is here, 0 = taken back by its owner */
-    uint64_t go;      /* what the copy engines of this rank wait for */
-    uint64_t staging; /* [R - 1][staging_slot], slots as above */
-    uint64_t bytes;   /* of this rank's block that come by copy engine: the last ones */
-    uint32_t stride;
-    uint32_t parts;
-};
-
 /* Large reductions that read the peers' inputs. */
 struct braid_pull_args {
     struct braid_ops_layout layout;
@@ -136,21 +127,6 @@ struct braid_pull_args {
     uint32_t aligned; /* in, out and result are multiples of 16 */
     float scale;
     uint32_t tag; /* equal on all ranks, see ready words */
-    struct braid_beside_args beside;
-};
-
-/* What SMs push beside copy engines (attempts.h). */
-struct braid_beside_copy_args {
-    struct braid_ops_layout layout;
-    uint64_t from;   /* what goes to rank 0 */
-    uint64_t stride; /* to rank r: so many bytes behind what goes to rank r - 1 */
-    uint64_t to;     /* offset in the result window of what this rank sends */
-    uint64_t first;  /* of a block: what SMs push begins here */
-    uint64_t bytes;  /* of a block */
-    uint64_t own;    /* where this rank's own block goes, 0: it is there */
-    uint32_t tag;
-    uint32_t reserved;
-    struct braid_beside_args beside;
 };
 
 BRAID_STATIC_ASSERT(sizeof(struct braid_ops_layout) == 64, "layout");

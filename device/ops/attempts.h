@@ -6,28 +6,11 @@
 #ifndef BRAID_DEVICE_OPS_ATTEMPTS_H
 #define BRAID_DEVICE_OPS_ATTEMPTS_H
 
-/* Threads of a CTA that pulls: how many loads are on their way. */
-#ifndef BRAID_PULL_THREADS
-#define BRAID_PULL_THREADS 736u
+/* The most MiB of staging that reductions use as a ring: reduce-scatter, two-shot all-reduce. */
+#ifndef BRAID_SCATTER_RING
+#define BRAID_SCATTER_RING 24u
 #endif
-/* 64ths of a block that copy engines push into the staging for copy engines while SMs pull the rest, in so many parts with a flag each;
- * 16ths of the CTAs that sum those parts. 0: none. */
-#ifndef BRAID_PULL_ENGINE
-#define BRAID_PULL_ENGINE 0u
+#ifndef BRAID_TWO_SHOT_RING
+#define BRAID_TWO_SHOT_RING 8u
 #endif
-#ifndef BRAID_PULL_ENGINE_PARTS
-#define BRAID_PULL_ENGINE_PARTS 2u
-#endif
-#ifndef BRAID_PULL_ENGINE_CTAS
-#define BRAID_PULL_ENGINE_CTAS 8u
-#endif
-/* All-gather and all-to-all ENGINE (apart, or all-gather in place): SMs that say when the copy engines may go and when they are done, and
- * push so many 64ths of the blocks themselves. 0 SMs: stream memory operations, no SM. */
-#ifndef BRAID_ENGINE_SMS
-#define BRAID_ENGINE_SMS 0u
-#endif
-#ifndef BRAID_ENGINE_SM_SHARE
-#define BRAID_ENGINE_SM_SHARE 0u
-#endif
-
 #endif

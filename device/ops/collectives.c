@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "device/host/driver.h"
 #include "device/host/inside.h"
+#include "device/ops/attempts.h"
 #include "device/ops/ops.h"
 
 static const struct braid_op_options default_options = BRAID_OP_OPTIONS_INIT;
@@ -110,8 +111,10 @@ static uint32_t tag_of(const struct call *c)
 
 static uint32_t slots_of(const struct call *c)
 {
-    uint64_t most = c->question.kind == BRAID_OP_REDUCE_SCATTER ? 24u << 20 : 8u << 20;
-    uint64_t ring = MIN(c->ops->staging_limit, most / MAX(c->question.ranks - 1, 1u));
+    uint64_t most = c->question.kind == BRAID_OP_REDUCE_SCATTER ? BRAID_SCATTER_RING
+                    : c->plan.method == BRAID_METHOD_TWO_SHOT   ? BRAID_TWO_SHOT_RING
+                                                                : 8;
+    uint64_t ring = MIN(c->ops->staging_limit, (most << 20) / MAX(c->question.ranks - 1, 1u));
 
     return (uint32_t)MAX(ring / c->plan.chunk, 1);
 }
@@ -177,36 +180,6 @@ static int run_exchange_reduce(const struct call *c, int number, uint64_t stride
     return 0;
 }
 
-/* Of a block, what copy engines bring (attempts.h); the same on every rank. */
-static uint64_t engine_part(uint64_t bytes)
-{
-    return bytes < 4u << 20 ? 0 : bytes / 64 * BRAID_PULL_ENGINE & ~65535ull;
-}
-
-/* This rank's copy engines push their part of every block of `in`. */
-static int push_beside(const struct call *c, uint64_t block, uint64_t total)
-{
-    const struct braid_ops *ops = c->ops;
-    uint32_t ranks = ops->layout.ranks, rank = ops->layout.rank;
-    int rc = 0;
-
-    for (uint32_t k = 0; k < BRAID_PULL_ENGINE_PARTS; k++) {
-        for (uint32_t hop = 1; hop < ranks && rc == 0; hop++) {
-            uint32_t peer = (rank + hop) % ranks;
-            uint64_t first = block * peer;
-            uint64_t bytes = first >= total ? 0 : MIN(block, total - first);
-            uint64_t all = engine_part(bytes), part = all / BRAID_PULL_ENGINE_PARTS;
-            uint64_t to = (uint64_t)(uintptr_t)braid_window_address(ops->window, (int)peer) +
-                          ops->engine_staging +
-                          (rank + ranks - peer - 1) % ranks * ops->layout.staging_slot + k * part;
-
-            rc = braid_engine_push(c->ops, peer, to, c->in + first + bytes - all + k * part, part,
-                                   k);
-        }
-    }
-    return rc;
-}
-
 /* All-reduce (the vector is divided among the ranks) or reduce-scatter; every rank reads what it sums. One launch. */
 static int run_pull(const struct call *c, int number)
 {
@@ -233,19 +206,6 @@ static int run_pull(const struct call *c, int number)
     void *arguments[] = {comm, window, (void *)(uintptr_t)input, (void *)(uintptr_t)result, &args};
 
     args.aligned = aligned(args.in | args.out | args.result | block);
-    if (engine_part(block) != 0 && engine_part(block) <= c->ops->staging_limit) {
-        int rc = braid_engine_fork(c->ops, &args.beside, c->stream);
-
-        args.beside.bytes = engine_part(args.bytes);
-        args.beside.parts = BRAID_PULL_ENGINE_PARTS;
-        if (rc == 0)
-            rc = braid_ops_launch(c->ops, reduce_kernel(c, BRAID_KERNEL_PULL_REDUCE, number),
-                                  &c->plan, c->options->flags | BRAID_OP_NO_OVERLAP, c->stream,
-                                  arguments);
-        if (rc == 0)
-            rc = push_beside(c, block, everywhere ? total : block * ranks);
-        return rc != 0 ? rc : braid_engine_join(c->ops, c->stream);
-    }
     return braid_ops_launch(c->ops, reduce_kernel(c, BRAID_KERNEL_PULL_REDUCE, number), &c->plan,
                             c->options->flags, c->stream, arguments);
 }
@@ -320,42 +280,6 @@ struct moves {
 static uint64_t window_address(const struct braid_window *w, uint32_t rank)
 {
     return (uint64_t)(uintptr_t)braid_window_address(w, (int)rank);
-}
-
-/* By copy engines and some SMs (attempts.h). */
-static int run_beside(const struct call *c, const struct moves *m)
-{
-    const struct braid_ops_layout *l = &c->ops->layout;
-    struct braid_op_plan plan = {.ctas = BRAID_ENGINE_SMS, .threads = 1024};
-    struct braid_beside_copy_args args = {
-        .layout = *l,
-        .from = m->peer[0].from,
-        .stride = m->same ? 0 : c->question.block,
-        .to = c->result_offset + c->question.block * l->rank,
-        .bytes = c->question.block,
-        .tag = tag_of(c),
-    };
-    void *comm = (void *)(uintptr_t)braid_comm_device(c->ops->comm);
-    void *window = (void *)(uintptr_t)braid_window_device(c->ops->window);
-    void *arguments[] = {comm, window, (void *)(uintptr_t)braid_window_device(c->result), &args};
-    int rc = braid_engine_fork(c->ops, &args.beside, c->stream);
-
-    args.beside.parts = 1;
-    args.first = args.bytes - (args.bytes / 64 * BRAID_ENGINE_SM_SHARE & ~65535ull);
-    if (args.from + args.stride * l->rank != c->out + c->question.block * l->rank)
-        args.own = c->out + c->question.block * l->rank;
-    if (rc == 0)
-        rc = braid_ops_launch(c->ops, BRAID_KERNEL_BESIDE_COPY, &plan, BRAID_OP_NO_OVERLAP,
-                              c->stream, arguments);
-    if (rc == 0)
-        rc = braid_engine_gate(c->ops);
-    for (uint32_t hop = 1; hop < l->ranks && rc == 0; hop++) {
-        uint32_t peer = (l->rank + hop) % l->ranks;
-
-        rc = braid_engine_push(c->ops, peer, window_address(c->result, peer) + args.to,
-                               args.from + args.stride * peer, args.first, 0);
-    }
-    return rc != 0 ? rc : braid_engine_join(c->ops, c->stream);
 }
 
 static int run_ll_copy(const struct call *c, const struct moves *m)
@@ -435,8 +359,6 @@ static int run_copy(const struct call *c, const struct moves *m, uint64_t self_b
             rc = braid_cuda_errno(c->ops->cuda->copy(p->into, p->from, self_bytes, c->stream));
     } else if (c->plan.method == BRAID_METHOD_PACKETS) {
         rc = run_ll_copy(c, m);
-    } else if (c->plan.method == BRAID_METHOD_ENGINE && BRAID_ENGINE_SMS != 0 && !m->in_place) {
-        rc = run_beside(c, m);
     } else if (c->plan.method == BRAID_METHOD_ENGINE) {
         struct braid_engine_job job = {
             .in = c->in,

@@ -40,7 +40,6 @@ struct words {
     uint32_t ready;
     uint32_t done;
     uint32_t piece[BRAID_ENGINE_PIECES];
-    uint32_t part[BRAID_ENGINE_PARTS];
 };
 _Static_assert(sizeof(struct words) == 4 * BRAID_ENGINE_WORDS, "engine words");
 _Static_assert(sizeof(struct words) <= 128, "ones");
@@ -58,7 +57,6 @@ struct braid_engine {
     void *watch_stream[WATCH_STREAMS];
     pthread_t thread;
     bool started;
-    bool one_is_there; /* the word that flags are copied from */
     _Atomic bool stop;
 };
 
@@ -379,54 +377,6 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
         BRAID_WARN("copy engines: the operation cannot be put into the stream: %s",
                    braid_cuda_name(result));
     return braid_cuda_errno(result);
-}
-
-int braid_engine_fork(struct braid_ops *ops, struct braid_beside_args *args, void *stream)
-{
-    struct braid_engine *e = ops->engine;
-    uint64_t one = words_of(e, ops->layout.rank, ops->layout.ranks);
-    int result = BRAID_CU_SUCCESS;
-
-    if (!e->one_is_there) {
-        result = ops->cuda->copy_to_device(one, e->ones, sizeof(uint32_t), e->watch_stream[0]);
-        if (result == BRAID_CU_SUCCESS)
-            result = ops->cuda->stream_synchronize(e->watch_stream[0]);
-        e->one_is_there = result == BRAID_CU_SUCCESS;
-    }
-    args->words = ops->engine_words + offsetof(struct words, part);
-    args->go = ops->engine_words + sizeof(struct words) * ops->layout.ranks + sizeof(uint32_t);
-    args->staging = ops->engine_staging;
-    args->stride = sizeof(struct words);
-    return braid_cuda_errno(result == BRAID_CU_SUCCESS ? fork_side(e, 0, stream) : result);
-}
-
-int braid_engine_gate(struct braid_ops *ops)
-{
-    struct braid_engine *e = ops->engine;
-    uint64_t go = words_of(e, ops->layout.rank, ops->layout.ranks) + sizeof(uint32_t);
-    struct batch b = {0};
-
-    add(&b, BRAID_CU_OP_WAIT_32, go, 1);
-    add(&b, BRAID_CU_OP_WRITE_32, go, 0);
-    return braid_cuda_errno(send(e, &b, e->side[0]));
-}
-
-int braid_engine_push(struct braid_ops *ops, uint32_t peer, uint64_t to, uint64_t from,
-                      uint64_t bytes, uint32_t k)
-{
-    struct braid_engine *e = ops->engine;
-    uint64_t word = words_of(e, peer, ops->layout.rank) + offsetof(struct words, part) + 4ull * k;
-    int result = bytes != 0 ? ops->cuda->copy(to, from, bytes, e->side[0]) : BRAID_CU_SUCCESS;
-
-    if (result == BRAID_CU_SUCCESS)
-        result = ops->cuda->copy(word, words_of(e, ops->layout.rank, ops->layout.ranks),
-                                 sizeof(uint32_t), e->side[0]);
-    return braid_cuda_errno(result);
-}
-
-int braid_engine_join(struct braid_ops *ops, void *stream)
-{
-    return braid_cuda_errno(join_side(ops->engine, 0, stream));
 }
 
 void braid_engine_destroy(struct braid_engine *e)

@@ -22,10 +22,9 @@ static unsigned shared_of(int k)
 /* Threads of its largest CTA. */
 static int threads_of(int k)
 {
-    return k == BRAID_KERNEL_BESIDE_COPY   ? 1024
-           : k >= BRAID_KERNEL_PULL_REDUCE ? BRAID_PULL_THREADS
-           : shared_of(k) != 0             ? 32 * BRAID_OPS_WARPS
-                                           : 512;
+    return k >= BRAID_KERNEL_PULL_REDUCE ? BRAID_PULL_THREADS
+           : shared_of(k) != 0           ? 32 * BRAID_OPS_WARPS
+                                         : 512;
 }
 
 /* The name of kernel `k` in the module. */
@@ -34,9 +33,7 @@ static void name_of(int k, char *name, size_t bytes)
     static const char *const kinds[] = {"ll", "exchange", "pull"};
     int i = k - BRAID_KERNEL_LL_REDUCE, kind = i / (2 * BRAID_NUMBER_COUNT);
 
-    if (k == BRAID_KERNEL_BESIDE_COPY)
-        snprintf(name, bytes, "braid_beside_copy");
-    else if (k < BRAID_KERNEL_LL_REDUCE)
+    if (k < BRAID_KERNEL_LL_REDUCE)
         snprintf(name, bytes, "braid_%s_copy", kinds[k == BRAID_KERNEL_EXCHANGE_COPY]);
     else
         snprintf(name, bytes, "braid_%s_reduce_%s_%s", kinds[kind],

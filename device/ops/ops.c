@@ -41,14 +41,13 @@ static uint64_t lay_out(struct braid_ops *ops, const struct braid_ops_config *co
     l->ready = at;
     at += 8ull * 2 * l->ranks;
     ops->engine_words = at;
-    at += 4ull * (BRAID_ENGINE_WORDS * l->ranks + 2);
+    at += 4ull * BRAID_ENGINE_WORDS * l->ranks;
     at = (at + page - 1) / page * page;
     l->packets = at;
     at += 2 * pairs * l->packet_slot;
     at = (at + 65535) / 65536 * 65536;
     l->staging = at;
-    ops->engine_staging = at + 2 * pairs * l->staging_slot;
-    return ops->engine_staging + (BRAID_PULL_ENGINE != 0 ? pairs * l->staging_slot : 0);
+    return at + 2 * pairs * l->staging_slot;
 }
 
 /* Checks what can be checked without talking to anyone. */

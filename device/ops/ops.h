@@ -20,8 +20,7 @@ enum braid_kernel {
     BRAID_KERNEL_LL_REDUCE, /* [number][2]: 2 ranks, any */
     BRAID_KERNEL_EXCHANGE_REDUCE = BRAID_KERNEL_LL_REDUCE + 2 * BRAID_NUMBER_COUNT, /* likewise */
     BRAID_KERNEL_PULL_REDUCE = BRAID_KERNEL_EXCHANGE_REDUCE + 2 * BRAID_NUMBER_COUNT,
-    BRAID_KERNEL_BESIDE_COPY = BRAID_KERNEL_PULL_REDUCE + 2 * BRAID_NUMBER_COUNT, /* an attempt */
-    BRAID_KERNELS = BRAID_KERNEL_BESIDE_COPY + (BRAID_ENGINE_SMS != 0),
+    BRAID_KERNELS = BRAID_KERNEL_PULL_REDUCE + 2 * BRAID_NUMBER_COUNT,
 };
 
 struct braid_engine;
@@ -33,8 +32,7 @@ struct braid_ops {
     int gpu;
     struct braid_window *window;
     struct braid_ops_layout layout;
-    uint64_t engine_words;   /* offset in the window of the copy engines' flags */
-    uint64_t engine_staging; /* and of their own staging (an attempt): one parity */
+    uint64_t engine_words; /* offset in the window of the copy engines' flags */
     uint64_t packet_limit;
     uint64_t staging_limit;
     bool overlap; /* launches may overlap: this rank has its GPU for itself */
@@ -71,20 +69,8 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p);
 int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, void *stream);
 void braid_engine_destroy(struct braid_engine *engine);
 
-/*
- * An attempt: copy engines beside a kernel, which is launched between `fork` and the rest, because it lets them go. fork: the side stream
- * begins where `stream` is; gate: and waits until the kernel says so; push: `bytes` to `peer`, and then the flag of part k there; join.
- * `args` gets what the kernel must know.
- */
-int braid_engine_fork(struct braid_ops *ops, struct braid_beside_args *args, void *stream);
-int braid_engine_gate(struct braid_ops *ops);
-int braid_engine_push(struct braid_ops *ops, uint32_t peer, uint64_t to, uint64_t from,
-                      uint64_t bytes, uint32_t k);
-int braid_engine_join(struct braid_ops *ops, void *stream);
-
-/* Words of the copy engines' flags in the operations window: a rank's ready, done, a flag a piece, a flag a part; behind them one, go. */
+/* Words of the copy engines' flags in the operations window. */
 #define BRAID_ENGINE_PIECES 2u
-#define BRAID_ENGINE_PARTS  4u
-#define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES + BRAID_ENGINE_PARTS)
+#define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece */
 
 #endif

@@ -5,7 +5,7 @@ if(NOT BRAID_HAVE_CUDA)
 endif()
 add_custom_target(attempts)
 
-# braid_attempt(NAME DEFINITION ...): names that begin with ce_ change copy engines only.
+# braid_attempt(NAME DEFINITION ...)
 function(braid_attempt name)
   set(ops ${PROJECT_SOURCE_DIR}/device/ops)
   set(image ${CMAKE_CURRENT_BINARY_DIR}/attempt_${name}.fatbin)
@@ -33,20 +33,5 @@ function(braid_attempt name)
   add_dependencies(attempts attempt_${name})
 endfunction()
 
-# Pulls: loads on their way.
-braid_attempt(pull512 BRAID_PULL_THREADS=512u)
-braid_attempt(pull1024x2 BRAID_PULL_THREADS=1024u BRAID_REDUCE_UNROLL=2)
-braid_attempt(pull384x8 BRAID_PULL_THREADS=384u BRAID_REDUCE_UNROLL=8)
-# Pulls with copy engines beside them: 64ths of the block, parts, 16ths of the CTAs.
-braid_attempt(push24 BRAID_PULL_ENGINE=24u BRAID_PULL_ENGINE_CTAS=6u)
-braid_attempt(push32 BRAID_PULL_ENGINE=32u BRAID_PULL_ENGINE_CTAS=8u)
-braid_attempt(push32_parts4 BRAID_PULL_ENGINE=32u BRAID_PULL_ENGINE_CTAS=8u BRAID_PULL_ENGINE_PARTS=4u)
-braid_attempt(push48_parts4 BRAID_PULL_ENGINE=48u BRAID_PULL_ENGINE_CTAS=10u BRAID_PULL_ENGINE_PARTS=4u)
-braid_attempt(push64_parts4 BRAID_PULL_ENGINE=64u BRAID_PULL_ENGINE_CTAS=16u BRAID_PULL_ENGINE_PARTS=4u)
-# Copy engines with SMs beside them: their number, 64ths of the blocks that they push.
-braid_attempt(ce_sm1 BRAID_ENGINE_SMS=1u)
-braid_attempt(ce_sm2_12 BRAID_ENGINE_SMS=2u BRAID_ENGINE_SM_SHARE=12u BRAID_COPY_UNROLL=8)
-braid_attempt(ce_sm4_20 BRAID_ENGINE_SMS=4u BRAID_ENGINE_SM_SHARE=20u BRAID_COPY_UNROLL=8)
-braid_attempt(ce_sm4_28 BRAID_ENGINE_SMS=4u BRAID_ENGINE_SM_SHARE=28u BRAID_COPY_UNROLL=8)
-braid_attempt(ce_sm8_20 BRAID_ENGINE_SMS=8u BRAID_ENGINE_SM_SHARE=20u BRAID_COPY_UNROLL=8)
-braid_attempt(ce_sm8_32 BRAID_ENGINE_SMS=8u BRAID_ENGINE_SM_SHARE=32u BRAID_COPY_UNROLL=8)
+# Rings as large as a block: no wait for room.
+braid_attempt(ring64 BRAID_SCATTER_RING=64u BRAID_TWO_SHOT_RING=64u)

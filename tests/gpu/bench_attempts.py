@@ -2,7 +2,7 @@
 """The choices of device/ops/attempts.h side by side on two GPUs: each is a libbraid of its own (build/dev/lib/attempts, target `attempts`).
 
 In CUDA graphs, interleaved, the slower rank, median of rounds; every choice is checked against NCCL's result first, and one that fails is
-left out. Prints one table; rows with case `.../try_<name>` go to $OUT/attempts.jsonl. About 40 s. Usage: bench_attempts.py [NAME ...]"""
+left out. Prints one table; rows with case `.../try_<name>` go to $OUT/attempts.jsonl. About 25 s. Usage: bench_attempts.py [NAME ...]"""
 import glob
 import os
 import sys
@@ -12,6 +12,7 @@ import bench_collectives as bc
 from bench_collectives import MI, bt, dist, mp, torch
 
 LIBRARIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/dev/lib/attempts/lib*.so")
+NAMES = {bt.TWO_SHOT: "two_shot", bt.STAGED: "staged", bt.DIRECT: "direct", bt.ENGINE: "ce", bt.PULL: "pull"}
 
 
 class Everyone:
@@ -40,13 +41,10 @@ class Attempts(bc.Bench):
         self.first = self.libraries["default"]
         self.braid, self.window, self.memory = self.first  # the copy engine's bare copy
 
-    def compare(self, case, size, call, fill, want, part, names, repeats):
+    def compare(self, case, size, call, fill, want, part, repeats):
         """call(braid, memory) runs it; fill(memory) sets its input; part(memory) is its result."""
         calls = {}
-        for name in names:
-            if name not in self.libraries:
-                continue
-            braid, _, memory = self.libraries[name]
+        for name, (braid, _, memory) in self.libraries.items():
             self.braid = braid
 
             def run(braid=braid, memory=memory):
@@ -62,50 +60,38 @@ class Attempts(bc.Bench):
         self.braid = Everyone(self.libraries)
         self.record(case, self.measure(calls, repeats), {f"/try_{n}": n for n in ours}, ("nccl",), "copy_engine")
 
-    def all_reduce(self, size, sms, names):
+    def all_reduce(self, size, method, sms):
         x = torch.randn(size // 2, device="cuda").bfloat16()
         want = x.clone()
         dist.all_reduce(want)
-        how = bt.options(bt.PULL, sms)
+        how = bt.options(method, sms)
 
         def view(memory):
             return memory[:size].view(torch.bfloat16)
-        self.compare(f"all_reduce/bf16/{size}/pull/sms{sms}", size, lambda b, m: b.all_reduce(view(m), view(m), how),
-                     lambda m: view(m).copy_(x), want, view, names, 6 if size > 16 * MI else 20)
+        self.compare(f"all_reduce/bf16/{size}/{NAMES[method]}/sms{sms}", size, lambda b, m: b.all_reduce(view(m), view(m), how),
+                     lambda m: view(m).copy_(x), want, view, 6 if size > 16 * MI else 20)
 
-    def reduce_scatter(self, size, sms, names):
+    def reduce_scatter(self, size, method, sms):
         block = size // self.world
         lo = self.rank * block
         x = torch.randn(size // 2, device="cuda").bfloat16()
         want = torch.empty(block // 2, device="cuda", dtype=torch.bfloat16)
         dist.reduce_scatter_tensor(want, x)
-        how = bt.options(bt.PULL, sms)
+        how = bt.options(method, sms)
 
         def mine(memory):
             return memory[lo:lo + block].view(torch.bfloat16)
-        self.compare(f"reduce_scatter/bf16/{size}/pull/sms{sms}", block,
+        self.compare(f"reduce_scatter/bf16/{size}/{NAMES[method]}/sms{sms}", block,
                      lambda b, m: b.reduce_scatter(m[:size].view(torch.bfloat16), mine(m), how),
-                     lambda m: m[:size].view(torch.bfloat16).copy_(x), want, mine, names, 5)
+                     lambda m: m[:size].view(torch.bfloat16).copy_(x), want, mine, 5)
 
-    def all_gather(self, size, method, sms, names, label):
-        block = size // self.world
-        lo = self.rank * block
-        src = torch.randint(0, 120, (size,), device="cuda", dtype=torch.uint8)
-        want = torch.empty_like(src)
-        own = src[lo:lo + block].clone()
-        dist.all_gather_into_tensor(want, own)
-        how = bt.options(method, sms)
-        self.compare(f"all_gather/u8/{size}/{label}", block, lambda b, m: b.all_gather(m[lo:lo + block], m[:size], how),
-                     lambda m: m[lo:lo + block].copy_(own), want, lambda m: m[:size], names, 5)
-
-    def all_to_all(self, size, method, sms, names, label, in_place=False):
+    def all_to_all(self, size, method, sms):
         src = torch.randint(0, 120, (size,), device="cuda", dtype=torch.uint8)
         want = torch.empty_like(src)
         dist.all_to_all_single(want, src)
         how = bt.options(method, sms)
-        self.compare(f"all_to_all/u8/{size}/{label}", size // self.world,
-                     lambda b, m: b.all_to_all(m[:size] if in_place else src, m[:size], how),
-                     lambda m: m[:size].copy_(src) if in_place else None, want, lambda m: m[:size], names, 5)
+        self.compare(f"all_to_all/u8/{size}/{NAMES[method]}/sms{sms}", size // self.world, lambda b, m: b.all_to_all(src, m[:size], how),
+                     lambda m: None, want, lambda m: m[:size], 5)
 
     def prune(self):
         """A library whose waits have failed on any rank is left out from here on."""
@@ -117,16 +103,12 @@ class Attempts(bc.Bench):
     def run(self):
         """False if a case could not be measured."""
         fine = True
-        pulls = ["default"] + [n for n in self.libraries if n.startswith(("pull", "push"))]
-        engines = ["default"] + [n for n in self.libraries if n.startswith("ce_")]
-        for work in (lambda: self.all_reduce(64 * MI, 16, pulls), lambda: self.all_reduce(64 * MI, 12, pulls),
-                     lambda: self.all_reduce(64 * MI, 8, pulls), lambda: self.all_reduce(16 * MI, 12, pulls),
-                     lambda: self.reduce_scatter(128 * MI, 16, pulls), lambda: self.reduce_scatter(128 * MI, 24, pulls),
-                     lambda: self.reduce_scatter(128 * MI, 32, pulls), lambda: self.reduce_scatter(32 * MI, 32, pulls),
-                     lambda: self.all_gather(128 * MI, bt.ENGINE, 0, engines, "ce"),
-                     lambda: self.all_gather(16 * MI, bt.ENGINE, 0, engines, "ce"),
-                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0, engines, "ce"),
-                     lambda: self.all_gather(128 * MI, bt.ENGINE, 0, engines, "ce_again")):
+        for work in (lambda: self.reduce_scatter(128 * MI, bt.STAGED, 16), lambda: self.reduce_scatter(128 * MI, bt.STAGED, 32),
+                     lambda: self.reduce_scatter(128 * MI, bt.STAGED, 64), lambda: self.reduce_scatter(128 * MI, bt.PULL, 16),
+                     lambda: self.reduce_scatter(64 * MI, bt.STAGED, 32), lambda: self.reduce_scatter(64 * MI, bt.PULL, 16),
+                     lambda: self.all_reduce(64 * MI, bt.TWO_SHOT, 16), lambda: self.all_reduce(64 * MI, bt.PULL, 12),
+                     lambda: self.all_to_all(128 * MI, bt.DIRECT, 16), lambda: self.all_to_all(128 * MI, bt.DIRECT, 32),
+                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0)):
             try:
                 work()
             except Exception:

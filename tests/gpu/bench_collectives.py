@@ -274,8 +274,12 @@ class Bench:
                     call()
                 if self.verify(f"all_to_all/{size}/{name}", run, win, reference):
                     calls[name] = call
+            if size >= 16 * MI:
+                for sms in (8, 16, 32):
+                    calls[f"direct_sms{sms}"] = lambda how=bt.options(bt.DIRECT, sms): b.all_to_all(src, win, how)
             calls.update(limit)
             suffix = {"": "braid", "/packets": "packets", "/staged": "staged", "/direct": "direct", "/ce": "engine",
+                      "/direct/sms8": "direct_sms8", "/direct/sms16": "direct_sms16", "/direct/sms32": "direct_sms32",
                       "/in_place/ce": "engine_in_place", "/in_place/staged": "staged_in_place"}
             self.record(f"all_to_all/u8/{size}", self.measure(calls, repeats), suffix, ("nccl",), "copy_engine")
 

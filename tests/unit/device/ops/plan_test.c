@@ -154,6 +154,13 @@ static void test_choices(void **state)
     assert_int_equal(braid_op_plan(&q, &p), 0);
     assert_int_equal(p.method, BRAID_METHOD_ENGINE);
     assert_string_equal(braid_method_name(p.method), "engine");
+    q.kind = BRAID_OP_ALL_TO_ALL;
+    assert_int_equal(braid_op_plan(&q, &p), 0);
+    assert_int_equal(p.method, BRAID_METHOD_DIRECT);
+    assert_true(p.ctas <= 16);
+    q.in_place = true;
+    assert_int_equal(braid_op_plan(&q, &p), 0);
+    assert_int_equal(p.method, BRAID_METHOD_ENGINE);
     assert_string_equal(braid_op_name(BRAID_OP_ALL_GATHER), "all_gather");
 }
 
