@@ -13,7 +13,7 @@
 
 #include <cublasLt.h>
 
-#define BRAID_GEMM_PROPOSALS 32
+#define BRAID_GEMM_PROPOSALS 12
 
 struct braid_gemm_product {
     int64_t rows;

@@ -14,6 +14,7 @@
 
 #define KERNEL_SMS       32
 #define NEEDED_ADVANTAGE 0.95
+#define LINK_BOUND       0.75 /* of the product's time: the bytes alone */
 #define MORE_PARTS       0.98 /* what further or unequal parts must be worth */
 
 void braid_gemm_settings_complete(int op, struct braid_gemm_settings *settings)
@@ -28,12 +29,26 @@ void braid_gemm_settings_complete(int op, struct braid_gemm_settings *settings)
         settings->own_splits = 1;
 }
 
+/*
+ * Kernels hand over sooner than the stream, but one that waits may hold an SM: worth it where the link bounds the operation. Measured
+ * between two ranks, not for all-reduce.
+ */
+static int32_t signal_for(const struct braid_gemm_desc *desc, const struct braid_gemm_machine *on)
+{
+    double product = braid_gemm_model_product_us(desc->m, desc->n, desc->k, on->sms);
+
+    if (on->ranks != 2 || desc->op == BRAID_GEMM_AR)
+        return 0;
+    return braid_gemm_model_link_us(desc, on) > LINK_BOUND * product ? BRAID_GEMM_BY_KERNEL : 0;
+}
+
 void braid_gemm_model_choose(const struct braid_gemm_desc *desc,
                              const struct braid_gemm_machine *on,
                              struct braid_gemm_settings *settings)
 {
     static const int32_t splits[] = {1, 2, 3, 4, 6, 8};
     struct braid_gemm_settings best = {.method = BRAID_GEMM_SERIAL};
+    int32_t signal = signal_for(desc, on);
     double best_us;
 
     struct braid_gemm_settings by_sms = {.method = BRAID_GEMM_SERIAL, .num_sm = KERNEL_SMS};
@@ -46,8 +61,10 @@ void braid_gemm_model_choose(const struct braid_gemm_desc *desc,
     best_us = braid_gemm_model_us(desc, on, &best) * NEEDED_ADVANTAGE;
     for (size_t i = 0; i < ARRAY_SIZE(splits) && on->ranks > 1; i++)
         for (int32_t taper = 0; taper <= (splits[i] > 1 ? 2 : 0); taper++) {
-            struct braid_gemm_settings set = {
-                .method = BRAID_GEMM_RING_EXCHANGE, .num_splits = splits[i], .taper = taper};
+            struct braid_gemm_settings set = {.method = BRAID_GEMM_RING_EXCHANGE,
+                                              .num_splits = splits[i],
+                                              .taper = taper,
+                                              .signal = signal};
             double us;
 
             braid_gemm_settings_complete(desc->op, &set);
@@ -114,16 +131,16 @@ static int parse_settings(const char *text, const struct braid_gemm_machine *on,
     if (sscanf(text,
                " method=%23s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d "
                "direct=%d "
-               "sum=%d lt=%ld algos=%511s",
+               "lt=%ld algos=%511s",
                method, &set->num_splits, &set->lanes, &set->taper, &set->num_sm, &set->sm_margin,
-               &set->own_splits, &set->signal, &set->direct, &set->sum, &lt, algos) < 11)
+               &set->own_splits, &set->signal, &set->direct, &lt, algos) < 10)
         return -EINVAL;
     set->method = braid_gemm_method_parse(method);
     if (set->method < BRAID_GEMM_SERIAL || set->method > BRAID_GEMM_PIPELINE ||
         set->num_splits < 1 || set->num_splits > BRAID_GEMM_MAX_SPLITS || set->lanes < 1 ||
         set->lanes > 4 || set->own_splits < 1 || set->num_sm < 0 || set->sm_margin < 0 ||
         set->signal < 0 || set->signal > 3 || set->taper < 0 || set->taper > 2 || set->direct < 0 ||
-        set->direct > 2 || set->sum < 0 || set->sum > 1)
+        set->direct > 1)
         return -EINVAL;
     if (lt == on->lt_version)
         parse_algos(algos, set);
@@ -186,10 +203,9 @@ static void write_row(FILE *file, const char *key, const struct braid_gemm_machi
     fprintf(
         file,
         "%s method=%s splits=%d lanes=%d taper=%d num_sm=%d margin=%d own=%d signal=%d direct=%d "
-        "sum=%d lt=%ld algos=",
+        "lt=%ld algos=",
         key, braid_gemm_method_name(set->method), set->num_splits, set->lanes, set->taper,
-        set->num_sm, set->sm_margin, set->own_splits, set->signal, set->direct, set->sum,
-        on->lt_version);
+        set->num_sm, set->sm_margin, set->own_splits, set->signal, set->direct, on->lt_version);
     for (int i = 0; i < BRAID_GEMM_MAX_ALGOS && set->algos[i].rows > 0; i++)
         fprintf(file, "%s%" PRId64 "/%d/%d", i ? "," : "", set->algos[i].rows, set->algos[i].adds,
                 set->algos[i].proposal);

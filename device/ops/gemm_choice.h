@@ -25,6 +25,10 @@ double braid_gemm_model_us(const struct braid_gemm_desc *desc, const struct brai
 /* The product alone. */
 double braid_gemm_model_product_us(int64_t rows, int64_t n, int64_t k, int sms);
 
+/* The bytes that a rank sends, on one copy engine. */
+double braid_gemm_model_link_us(const struct braid_gemm_desc *desc,
+                                const struct braid_gemm_machine *on);
+
 /*
  * The model's choice: serial unless an overlapped schedule is expected to be at least 5 % faster, because the model is a few per
  * cent wrong. Never AUTO.

@@ -22,7 +22,10 @@
 #define PART_US         5.1    /* a part on the link, beside its bytes: the flag behind it */
 #define TO_ENGINE_US    18.4   /* from the end of a product to the copy engine's first byte */
 #define ARRIVE_US       14.4   /* from the last byte to the product that waits for the flag */
-#define DIRECT_US       7.0    /* the same when the product itself wrote the rows; not measured */
+#define KERNEL_TO_US    8.0    /* TO_ENGINE_US and ARRIVE_US when kernels wait and post */
+#define KERNEL_ARRIVE   5.0
+#define DIRECT_US       7.0   /* ARRIVE_US when the product itself wrote the rows */
+#define DIRECT_B_PER_US 2.9e5 /* which takes it longer than a copy engine */
 #define JOIN_US         3.5
 #define EXCHANGE_US     18.0 /* a whole collective by copy engines, beside its bytes */
 #define EXCHANGE_PART   6.5
@@ -147,9 +150,27 @@ static double last_product(const struct timeline *t)
     return last;
 }
 
+static double to_engine_us(const struct braid_gemm_settings *set)
+{
+    return set->signal == BRAID_GEMM_BY_KERNEL ? KERNEL_TO_US : TO_ENGINE_US;
+}
+
+static double arrive_us(const struct braid_gemm_settings *set)
+{
+    return set->signal == BRAID_GEMM_BY_KERNEL ? KERNEL_ARRIVE : ARRIVE_US;
+}
+
 static double link_us(int64_t rows, int64_t width)
 {
     return (double)rows * (double)width * ELEMENT_BYTES / LINK_B_PER_US;
+}
+
+double braid_gemm_model_link_us(const struct braid_gemm_desc *desc,
+                                const struct braid_gemm_machine *on)
+{
+    int64_t width = desc->op == BRAID_AG_GEMM ? desc->k : desc->n;
+
+    return (on->ranks - 1) * link_us(desc->m / on->ranks, width);
 }
 
 static double serial_us(const struct braid_gemm_desc *d, const struct braid_gemm_machine *on,
@@ -187,7 +208,7 @@ static double gather_us(struct timeline *t, int64_t part, int ranks,
             int64_t rows = bounds[c + 1] - bounds[c];
 
             t->link += PART_US + link_us(rows, t->d->k);
-            product(t, rows, t->link + ARRIVE_US, false);
+            product(t, rows, t->link + arrive_us(set), false);
         }
     return last_product(t) + JOIN_US;
 }
@@ -212,16 +233,16 @@ static double reduce_us(struct timeline *t, int64_t part, int ranks,
             if (s == ranks - 1 && !all)
                 continue;
             if (set->direct && s < ranks - 1) { /* a product ends when its rows are there */
-                t->link += link_us(rows, t->d->n);
+                t->link += link_us(rows, t->d->n) * (LINK_B_PER_US / DIRECT_B_PER_US);
                 t->lane[before] = t->link = MAX(t->link, end);
                 arrived[c] = t->link + DIRECT_US;
                 continue;
             }
-            t->link = MAX(t->link, end + TO_ENGINE_US) +
+            t->link = MAX(t->link, end + to_engine_us(set)) +
                       (PART_US + link_us(rows, t->d->n)) * (s == ranks - 1 ? ranks - 1 : 1);
-            arrived[c] = t->link + ARRIVE_US;
+            arrived[c] = t->link + arrive_us(set);
         }
-    return MAX(last_product(t), all ? t->link + ARRIVE_US : 0) + JOIN_US;
+    return MAX(last_product(t), all ? t->link + arrive_us(set) : 0) + JOIN_US;
 }
 
 double braid_gemm_model_us(const struct braid_gemm_desc *desc, const struct braid_gemm_machine *on,

@@ -312,56 +312,24 @@ static void begin_direct(struct builder *b, int next)
         edge(b, LANE_PUSH, lane);
 }
 
-/* Does the product write its rows into the next rank's window itself? */
-static bool writes_to_peer(const struct builder *b, int s, uint32_t c)
-{
-    return b->set->direct == 1 || (b->set->direct == 2 && s == 0 && c == 0);
-}
-
-/* Sums by a kernel instead of inside the product, two ranks. */
-static bool sums_by_kernel(const struct builder *b, bool scatter_only)
-{
-    return b->set->sum && b->ranks == 2 && scatter_only;
-}
-
-/* The last step so: the own product waits for nobody, the sum follows it on a lane of its own. */
-static void sum_step(struct builder *b, uint32_t c, uint32_t lane)
-{
-    int64_t row = b->bounds[c], rows = part_rows(b, c);
-    struct braid_gemm_instr *i;
-
-    move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, b->rank * b->part + row, BRAID_GEMM_B_Y, row,
-         rows);
-    wait_flag(b, LANE_COPY, arrived(b, 0, c), 1 - b->rank);
-    edge(b, lane, LANE_COPY);
-    i = move(b, BRAID_GEMM_I_ADD, LANE_COPY, BRAID_GEMM_B_Y, row, BRAID_GEMM_B_Y, row, rows);
-    i->acc = BRAID_GEMM_B_PART;
-    i->acc_row = row;
-}
-
 /* One step of the reduce-scatter ring: part c of the rows of the rank that step s works for. */
 static void reduce_step(struct builder *b, int s, uint32_t c, bool scatter_only)
 {
     int owner = (b->rank + b->ranks - 1 - s) % b->ranks;
     int next = peer_after(b, 1), prev = peer_after(b, -1);
-    bool last = s == b->ranks - 1, direct = !last && writes_to_peer(b, s, c);
+    bool last = s == b->ranks - 1;
     int64_t row = owner * b->part + b->bounds[c], rows = part_rows(b, c);
     int64_t own_row = scatter_only ? b->bounds[c] : row;
-    int64_t slot = (sums_by_kernel(b, scatter_only) ? b->rank : s) * b->part;
     uint32_t lane = take_lane(b);
     struct braid_gemm_instr *i;
 
-    if (sums_by_kernel(b, scatter_only) && last) {
-        sum_step(b, c, lane);
-        return;
-    }
     if (s > 0)
         wait_flag(b, lane, arrived(b, s - 1, c), prev);
     if (last)
         i = move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, row, BRAID_GEMM_B_Y, own_row, rows);
-    else if (direct)
+    else if (b->set->direct)
         i = move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, row, BRAID_GEMM_B_PART,
-                 slot + b->bounds[c], rows);
+                 s * b->part + b->bounds[c], rows);
     else
         i = move(b, BRAID_GEMM_I_GEMM, lane, BRAID_GEMM_B_X, row, BRAID_GEMM_B_STAGE, row, rows);
     if (s > 0) {
@@ -370,15 +338,15 @@ static void reduce_step(struct builder *b, int s, uint32_t c, bool scatter_only)
     }
     if (last)
         return;
-    if (direct) {
+    if (b->set->direct) {
         i->peer = next;
         announce_direct(b, lane, arrived(b, s, c), next);
         return;
     }
     edge(b, lane, LANE_PUSH);
-    if (s == 0 && c == 0 && b->set->direct != 2 && b->set->signal != BRAID_GEMM_BY_KERNEL)
+    if (s == 0 && c == 0 && b->set->signal != BRAID_GEMM_BY_KERNEL)
         wait_flag(b, LANE_PUSH, braid_gemm_flag_credit(next), next);
-    push(b, next, BRAID_GEMM_B_STAGE, row, BRAID_GEMM_B_PART, slot + b->bounds[c], rows,
+    push(b, next, BRAID_GEMM_B_STAGE, row, BRAID_GEMM_B_PART, s * b->part + b->bounds[c], rows,
          arrived(b, s, c));
 }
 
@@ -421,16 +389,15 @@ static void make_reduce(struct builder *b, bool all)
     bool pipeline = b->set->method == BRAID_GEMM_PIPELINE;
     uint32_t steps = (uint32_t)b->ranks, keys = b->splits + steps - 1;
 
-    fork_lanes(b, compute_mask(b) | 1u << LANE_PUSH |
-                      (all || sums_by_kernel(b, !all) ? 1u << LANE_COPY : 0));
-    if (!writes_to_peer(b, 0, 0))
+    fork_lanes(b, compute_mask(b) | 1u << LANE_PUSH | (all ? 1u << LANE_COPY : 0));
+    if (!b->set->direct)
         begin_in_order(b);
     post_flag(b, LANE_PUSH, braid_gemm_flag_credit(b->rank), peer_after(b, -1));
     if (all)
         grant_all(b, true);
-    if (b->set->signal == BRAID_GEMM_BY_KERNEL && !writes_to_peer(b, 0, 0))
+    if (b->set->signal == BRAID_GEMM_BY_KERNEL && !b->set->direct)
         wait_flag(b, LANE_PUSH, braid_gemm_flag_credit(peer_after(b, 1)), peer_after(b, 1));
-    if (writes_to_peer(b, 0, 0)) {
+    if (b->set->direct) {
         begin_direct(b, peer_after(b, 1));
         begin_in_order(b);
     }

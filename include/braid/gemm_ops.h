@@ -89,11 +89,9 @@ struct braid_gemm_algo {
  *               braid/ops.h, which are the fastest for few rows
  *   sm_margin   SMs that products leave free (bulk beside SM communication)
  *   own_splits  AG: parts of the own rows; default 1
- *   signal      how rows are announced: 0 a stream write before the next push, 1 a copied word, 2 a stream write beside it, 3 a copied word;
- *               and kernels of one thread wait and post instead of the stream
- *   direct      RS and AR, not SERIAL: 1 the products themselves write the peer's rows into its window: no copy engine, no staging;
- *               2 only those of the first part
- *   sum         RS of two ranks, not SERIAL: 1 a kernel adds what the peer sent to the finished product, which so waits for nobody
+ *   signal      how rows are announced: 0 a stream write before the next push, 1 a copied word, 2 a stream write beside it, 3 a copied word,
+ *               and kernels of one thread wait and post instead of the stream: sooner, but one that waits may hold an SM
+ *   direct      RS and AR, not SERIAL: 1 the products themselves write the peer's rows into its window: no copy engine, no staging
  */
 struct braid_gemm_settings {
     int32_t method; /* enum braid_gemm_method */
@@ -105,7 +103,7 @@ struct braid_gemm_settings {
     int32_t own_splits;
     int32_t signal;
     int32_t direct;
-    int32_t sum;
+    int32_t reserved;
     struct braid_gemm_algo algos[BRAID_GEMM_MAX_ALGOS]; /* rows == 0: unused */
 };
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # Fused products on GPUs: correctness, settings found and kept, the 18 boundaries with the four-way measurement.
-# Usage: run_overlap.sh [check|table|tune|torch|example|attempts ...]   without an argument: check table tune torch
-#   check    numbers, replay, skew, late and absent rank (two ranks; one GPU is shared under MPS)   about 45 s
+# Usage: run_overlap.sh [check|table|tune|torch|example ...]   without an argument: check table tune torch
+#   check    numbers, replay, skew, late and absent rank (two ranks; one GPU is shared under MPS)   about 15 s
 #   table    the 18 boundaries with the default choice: $OUT/overlap.profile, else the library's      about 10 s, two GPUs
-#   tune     searches settings for the 18 boundaries, profile to $OUT/overlap.profile              about 80 s, two GPUs
-#   torch    the same beside PyTorch's async tensor parallelism and plain cuBLAS + copy engine     about 100 s, two GPUs
+#   tune     searches settings for the 18 boundaries, profile to $OUT/overlap.profile              about 60 s, two GPUs
+#   torch    the same beside PyTorch's async tensor parallelism and plain cuBLAS + copy engine     about 30 s, two GPUs
 #   example  the tensor-parallel MLP from PyTorch                                                  about 30 s
-#   attempts settings that are being tried, beside the default, on the rows that miss a target       about 30 s, two GPUs
 # Each part is bounded and goes on after a failure of another. Rows go to $OUT/overlap-PART.jsonl, logs to $OUT/overlap-PART.log. tune and
 # torch leave out what they have done before in the same $OUT. BRAID_BUILD names the build folder (default build/dev).
 # What was found ships with `tools/braid-overlap/ship $OUT/overlap.profile`.
@@ -60,11 +59,6 @@ part() { # NAME BOUND LINES COMMAND...
   summary+="overlap $name: $rc ($((SECONDS - begin)) s)"$'\n'
 }
 
-attempts() { # OPERATION SHAPES SETTINGS
-  part "attempts-$1" 50 80 "$tool" --quiet --json "$OUT/overlap-attempts.jsonl" --commit "$COMMIT" \
-    $(printf -- '--also %s ' $3) $(printf "$1:%s " $2)
-}
-
 failed=0 ran=0 reason="" summary=""
 [ $# -gt 0 ] || set -- check table tune torch
 for name in "$@"; do
@@ -76,18 +70,8 @@ for name in "$@"; do
       --json "$OUT/overlap-tune.jsonl" --commit "$COMMIT" ;;
     torch) two_gpus torch && BRAID_OVERLAP_PROFILE=$profile part torch "${TORCH_BOUND:-200}" 30 tests/gpu/with_torch tests/gpu/torch/overlap.py \
       "$OUT/overlap-torch.jsonl" ;;
-    attempts) two_gpus attempts && {
-      attempts gemm_rs "8192,8192,4096 2048,8192,14336 16384,4096,2048 8192,4096,1024" "ring_exchange/2 ring_exchange/4/copied ring_exchange/2/kernel
-        ring_exchange/4/kernel ring_exchange/1/kernel/sum ring_exchange/2/kernel/sum ring_exchange/4/kernel/sum
-        ring_exchange/4/taper/kernel ring_exchange/4/taper/kernel/sum ring_exchange/4/taper/kernel/first
-        ring_exchange/2/direct/kernel ring_exchange/2/direct/kernel/sum"
-      attempts ag_gemm "8192,4096,8192 2048,14336,8192 8192,1024,4096 512,14336,8192" "ring_exchange/1 ring_exchange/1/kernel
-        ring_exchange/1/1lane/kernel ring_exchange/2/copied ring_exchange/2/kernel ring_exchange/4/taper/copied
-        ring_exchange/4/taper/kernel ring_exchange/4/1lane/taper/kernel ring_exchange/6/halves/kernel ring_exchange/8/taper/kernel
-        serial/1/128sm"
-    } ;;
     example) part example 60 12 tests/gpu/with_torch device/examples/05_tp_mlp/main.py ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
 printf '%s' "$summary"

@@ -273,59 +273,37 @@ static void add_candidate(struct candidate *list, int *count, struct braid_gemm_
 
 /* Schedules with parts of `splits`, as far as the rows of a rank have so many parts of 128 rows. */
 struct trial {
-    int32_t splits, taper, lanes, signal, num_sm, direct, method, sum;
+    int32_t splits, taper, lanes, signal, num_sm, direct, method;
 };
 
 #define RING 0 /* method of a trial */
 
 /* What the model of one copy engine beside products says is close, and what it does not know: flags by copy, pushes by SMs. */
 static const struct trial gather_trials[] = {
-    {1, 0, 1, 0, 0, 0, RING, 0},
-    {1, 0, 2, 0, 0, 0, RING, 0},
-    {2, 0, 2, 0, 0, 0, RING, 0},
-    {2, 0, 2, 1, 0, 0, RING, 0},
-    {2, 0, 1, 0, 0, 0, RING, 0},
-    {3, 1, 2, 0, 0, 0, RING, 0},
-    {4, 0, 2, 0, 0, 0, RING, 0},
-    {4, 1, 2, 0, 0, 0, RING, 0},
-    {4, 1, 2, 1, 0, 0, RING, 0},
-    {4, 2, 2, 0, 0, 0, RING, 0},
-    {4, 2, 2, 1, 0, 0, RING, 0},
-    {6, 2, 2, 0, 0, 0, RING, 0},
-    {6, 2, 3, 1, 0, 0, RING, 0},
-    {8, 1, 2, 1, 0, 0, RING, 0},
-    {8, 0, 2, 0, 0, 0, RING, 0},
-    {2, 0, 2, 0, 16, 0, RING, 0},
-    {4, 2, 2, 0, 8, 0, RING, 0},
-    {4, 2, 2, 0, 16, 0, RING, 0},
-    {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE, 0},
-    {1, 0, 2, 3, 0, 0, RING, 0},
-    {2, 0, 2, 3, 0, 0, RING, 0},
-    {4, 1, 2, 3, 0, 0, RING, 0},
-    {4, 1, 1, 3, 0, 0, RING, 0},
-    {6, 2, 2, 3, 0, 0, RING, 0},
-    {8, 1, 2, 3, 0, 0, RING, 0},
+    {1, 0, 1, 0, 0, 0, RING},  {1, 0, 2, 0, 0, 0, RING},  {2, 0, 2, 0, 0, 0, RING},
+    {2, 0, 2, 1, 0, 0, RING},  {2, 0, 1, 0, 0, 0, RING},  {3, 1, 2, 0, 0, 0, RING},
+    {4, 0, 2, 0, 0, 0, RING},  {4, 1, 2, 1, 0, 0, RING},  {4, 2, 2, 1, 0, 0, RING},
+    {6, 2, 2, 0, 0, 0, RING},  {6, 2, 3, 1, 0, 0, RING},  {8, 1, 2, 1, 0, 0, RING},
+    {2, 0, 2, 0, 16, 0, RING}, {4, 2, 2, 0, 16, 0, RING}, {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE},
+    {1, 0, 1, 3, 0, 0, RING},  {2, 0, 2, 3, 0, 0, RING},  {3, 1, 2, 3, 0, 0, RING},
+    {4, 1, 2, 3, 0, 0, RING},  {4, 1, 1, 3, 0, 0, RING},  {4, 2, 2, 3, 0, 0, RING},
+    {6, 2, 2, 3, 0, 0, RING},  {6, 2, 3, 3, 0, 0, RING},
 };
 
 /* Likewise, and products that write to the peer themselves. */
 static const struct trial reduce_trials[] = {
-    {2, 0, 2, 0, 0, 0, RING, 0},  {2, 0, 2, 1, 0, 0, RING, 0},
-    {3, 0, 2, 0, 0, 0, RING, 0},  {4, 0, 2, 0, 0, 0, RING, 0},
-    {4, 0, 2, 1, 0, 0, RING, 0},  {4, 1, 2, 1, 0, 0, RING, 0},
-    {6, 0, 2, 0, 0, 0, RING, 0},  {6, 2, 2, 1, 0, 0, RING, 0},
-    {8, 0, 2, 0, 0, 0, RING, 0},  {8, 1, 2, 0, 0, 0, RING, 0},
-    {8, 1, 2, 1, 0, 0, RING, 0},  {12, 0, 3, 1, 0, 0, RING, 0},
-    {2, 0, 2, 0, 16, 0, RING, 0}, {4, 0, 2, 0, 16, 0, RING, 0},
-    {1, 0, 1, 0, 0, 1, RING, 0},  {2, 0, 2, 0, 0, 1, RING, 0},
-    {2, 0, 2, 2, 0, 1, RING, 0},  {2, 0, 1, 0, 0, 1, RING, 0},
-    {3, 0, 3, 0, 0, 1, RING, 0},  {4, 0, 2, 0, 0, 1, RING, 0},
-    {4, 0, 2, 2, 0, 1, RING, 0},  {4, 1, 2, 0, 0, 1, RING, 0},
-    {8, 1, 2, 2, 0, 1, RING, 0},  {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE, 0},
-    {2, 0, 2, 3, 0, 0, RING, 0},  {4, 0, 2, 3, 0, 0, RING, 0},
-    {4, 1, 2, 3, 0, 0, RING, 0},  {8, 1, 2, 3, 0, 0, RING, 0},
-    {1, 0, 2, 3, 0, 0, RING, 1},  {2, 0, 2, 3, 0, 0, RING, 1},
-    {4, 1, 2, 3, 0, 0, RING, 1},  {4, 1, 2, 3, 0, 2, RING, 0},
-    {2, 0, 2, 3, 0, 1, RING, 0},  {2, 0, 2, 3, 0, 1, RING, 1},
+    {2, 0, 2, 0, 0, 0, RING},  {2, 0, 2, 1, 0, 0, RING},
+    {3, 0, 2, 0, 0, 0, RING},  {4, 0, 2, 0, 0, 0, RING},
+    {4, 0, 2, 1, 0, 0, RING},  {4, 1, 2, 1, 0, 0, RING},
+    {6, 0, 2, 0, 0, 0, RING},  {6, 2, 2, 1, 0, 0, RING},
+    {8, 0, 2, 0, 0, 0, RING},  {8, 1, 2, 1, 0, 0, RING},
+    {4, 0, 2, 0, 16, 0, RING}, {1, 0, 1, 0, 0, 1, RING},
+    {2, 0, 2, 0, 0, 1, RING},  {3, 0, 3, 0, 0, 1, RING},
+    {4, 0, 2, 0, 0, 1, RING},  {4, 0, 2, 0, 0, 0, BRAID_GEMM_PIPELINE},
+    {2, 0, 2, 3, 0, 0, RING},  {3, 0, 2, 3, 0, 0, RING},
+    {4, 0, 2, 3, 0, 0, RING},  {6, 0, 2, 3, 0, 0, RING},
+    {4, 1, 2, 3, 0, 0, RING},  {6, 2, 2, 3, 0, 0, RING},
+    {8, 1, 2, 3, 0, 0, RING},  {2, 0, 2, 3, 0, 1, RING},
 };
 
 static void add_trials(const struct bench *b, struct candidate *list, int *count,
@@ -344,8 +322,7 @@ static void add_trials(const struct bench *b, struct candidate *list, int *count
                           .taper = t->taper,
                           .num_sm = t->num_sm,
                           .signal = t->signal,
-                          .direct = t->direct,
-                          .sum = t->sum});
+                          .direct = t->direct});
     }
 }
 

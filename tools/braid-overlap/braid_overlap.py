@@ -40,7 +40,7 @@ class _Algo(ctypes.Structure):
 class Settings(ctypes.Structure):
     """struct braid_gemm_settings; zero in a field is its default."""
     _fields_ = [(name, ctypes.c_int32) for name in
-                ("method", "num_splits", "lanes", "taper", "num_sm", "sm_margin", "own_splits", "signal", "direct", "sum")] + \
+                ("method", "num_splits", "lanes", "taper", "num_sm", "sm_margin", "own_splits", "signal", "direct", "reserved")] + \
                [("algos", _Algo * MAX_ALGOS)]
 
 
@@ -112,7 +112,7 @@ class Comm:
 
     def gemm(self, op, m, n, k, dtype=torch.bfloat16, w_transposed=False, keep_gathered=False, **settings):
         """A fused product (class Gemm); collective. settings: method, num_splits, lanes, taper, num_sm, sm_margin, own_splits, signal,
-        direct, sum (struct braid_gemm_settings in include/braid/gemm_ops.h)."""
+        direct (struct braid_gemm_settings in include/braid/gemm_ops.h)."""
         found = Gemm(self, op, m, n, k, dtype, w_transposed * W_TRANSPOSED | keep_gathered * KEEP_GATHERED, None, settings)
         self._objects.append(found)
         return found
@@ -203,7 +203,7 @@ class Gemm:
         names = {v: k for k, v in METHODS.items()}
         return {"method": names[info.settings.method], "num_splits": info.settings.num_splits, "lanes": info.settings.lanes,
                 "taper": info.settings.taper, "num_sm": info.settings.num_sm, "signal": info.settings.signal,
-                "direct": info.settings.direct, "sum": info.settings.sum, "reason": info.reason.decode(),
+                "direct": info.settings.direct, "reason": info.reason.decode(),
                 "window_bytes": info.window_bytes, "scratch_bytes": info.scratch_bytes}
 
     def status(self):

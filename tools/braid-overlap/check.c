@@ -446,9 +446,7 @@ static void check_options(struct session *s, int *done, int *failed)
         {.num_splits = 5, .direct = 1, .taper = 2, .signal = 2, .lanes = 3},
         {.num_splits = 3, .taper = 1, .signal = 3},
         {.num_splits = 3, .num_sm = 8, .signal = 3},
-        {.num_splits = 2, .direct = 2, .sum = 1},
-        {.num_splits = 2, .sum = 1, .direct = 1, .signal = 3, .lanes = 3},
-        {.num_splits = 4, .sum = 1, .direct = 2, .signal = 3, .taper = 1},
+        {.num_splits = 2, .direct = 1, .signal = 3, .lanes = 3},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)

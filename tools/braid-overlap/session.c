@@ -43,8 +43,6 @@ static const struct word {
     {"copied", offsetof(struct braid_gemm_settings, signal), 1},
     {"beside", offsetof(struct braid_gemm_settings, signal), 2},
     {"kernel", offsetof(struct braid_gemm_settings, signal), 3},
-    {"first", offsetof(struct braid_gemm_settings, direct), 2},
-    {"sum", offsetof(struct braid_gemm_settings, sum), 1},
 };
 
 static int32_t *field(struct braid_gemm_settings *set, const struct word *word)

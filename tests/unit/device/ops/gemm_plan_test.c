@@ -344,9 +344,8 @@ static void simulate(int op, int method, int ranks, int splits, int lanes, uint3
                                           .lanes = lanes,
                                           .own_splits = 1 + (int)(seed % 2),
                                           .signal = (int)(seed % 4),
-                                          .sum = (int)(seed / 4 % 2),
                                           .taper = (int)(seed / 2 % 3),
-                                          .direct = direct * (1 + (int)(seed / 8 % 2))};
+                                          .direct = direct};
     s->desc = (struct braid_gemm_desc){.op = op,
                                        .m = s->part * ranks,
                                        .n = N_COLS,

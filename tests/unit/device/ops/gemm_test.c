@@ -231,7 +231,6 @@ static void numbers(int op, int method, int ranks, int dtype, uint32_t flags, in
                                    .settings = {.method = method,
                                                 .num_sm = num_sm,
                                                 .signal = (op + method + ranks) % 4,
-                                                .sum = (method + op) % 2,
                                                 .direct = direct}};
 
     desc.settings.num_splits = method == BRAID_GEMM_AUTO ? 0 : 1 + (ranks + op + method) % 3;

@@ -163,7 +163,7 @@ def settings(rank):
     shards = torch.cat([x[:half] for x in xs]).float()
     for op, x, want in (("ag_gemm", xs[rank][:half], shards @ ws[rank].float()), ("gemm_rs", xs[rank], total[mine]), ("gemm_ar", xs[rank], total)):
         for how in ({}, {"num_splits": 3, "taper": 2, "signal": 1, "num_sm": 4}, {"num_splits": 2, "direct": 1, "signal": 2, "lanes": 3},
-                    {"num_splits": 3, "direct": 2, "signal": 3, "sum": 1}):
+                    {"num_splits": 3, "signal": 3}, {"num_splits": 3, "direct": 1, "signal": 3}):
             gemm = comm.gemm(op, m, n, k, method="ring_exchange", **how)
             gemm.tune()
             y = gemm(x.contiguous(), ws[rank])
