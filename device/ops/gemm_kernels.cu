@@ -116,7 +116,10 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-/* One thread; few registers and no shared memory, so that it fits beside a product that fills the SM. */
+/*
+ * One thread; few registers and no shared memory, so that it fits beside what leaves some of an SM. A product that needs all of one
+ * waits for it: device/ops/README.md says what that cost.
+ */
 extern "C" __global__ void __launch_bounds__(32)
     braid_gemm_flags(const __grid_constant__ struct braid_gemm_flag_list list)
 {
