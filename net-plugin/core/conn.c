@@ -128,6 +128,7 @@ int braid_conn_add_lane(struct braid_conn *conn, struct braid_lane *lane)
         return -ENOSPC;
     while (!braid_lane_trylock(lane))
         sched_yield();
+    lane->place = (uint16_t)count;
     conn->lanes[count] = lane;
     atomic_store(&conn->lanes_count, count + 1);
     if (atomic_load(&conn->error) != 0) {

@@ -126,6 +126,11 @@ struct braid_lane {
     struct braid_conn *conn;           /* T */
     const struct braid_transport *ops; /* T */
     uint16_t index;                    /* T: number in the connection, equal on both sides */
+    /*
+     * Core: which of the connection's lanes it is, from 0 without gaps. Streams come in any order, and some never, so that only the first
+     * lane's is its index. Set before other threads know the lane.
+     */
+    uint16_t place;
     uint16_t rail;    /* T: which physical device of the (virtual) device, for rates and messages */
     uint32_t epoch;   /* core: counts re-openings of this index */
     atomic_int state; /* enum braid_lane_state */

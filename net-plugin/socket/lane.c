@@ -116,14 +116,14 @@ static int lane_failed(struct braid_socket_lane *lane, int error, const char *wh
 
 /*
  * With streams for bulk, stream 0 keeps free for control: it takes only what is too little to wake a thread for. Streams that do not pay
- * rest.
+ * rest. What counts is which streams there are: by their numbers the only one wanted might be one that comes late, or never.
  */
 static bool takes_bulk(const struct braid_socket_lane *lane)
 {
     unsigned streams = lane->rails ? BRAID_LANES_MAX : braid_probe_choice(lane->probe).streams;
 
-    if (lane->base.index > 0)
-        return lane->base.index <= streams;
+    if (lane->base.place > 0)
+        return lane->base.place <= streams;
     return streams == 0 || braid_conn_lanes(lane->base.conn) == 1 ||
            braid_conn_put_bytes(lane->base.conn) <= braid_socket_plan.thread_bytes;
 }

@@ -1,4 +1,4 @@
-/* Lanes over pairs of sockets: what two rails leave to each other. */
+/* Lanes over pairs of sockets: what two rails leave to each other, and which of several streams takes what waits. */
 #include "tests/unit/cmocka_all.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "common/clock.h"
 #include "net-plugin/core/conn.h"
+#include "net-plugin/socket/io.h"
 #include "net-plugin/socket/lane.h"
 
 #define BYTES (1024 * 1024)
@@ -39,14 +40,15 @@ static void set_rate(struct braid_socket_lane *lane, uint64_t rate)
 static void one_always_takes_it(void **state)
 {
     struct braid_conn *conn = braid_conn_new(true, 0, -1);
-    struct braid_socket_lane *a, *b;
+    struct braid_socket_lane *first, *a, *b;
     struct braid_send *send;
-    int peers[2];
+    int peers[3];
     void *data = calloc(1, BYTES);
 
     assert_non_null(conn);
     assert_non_null(data);
     conn->ops = &braid_socket_transport;
+    first = rail(conn, 0, &peers[2]);
     a = rail(conn, 1, &peers[0]);
     b = rail(conn, 2, &peers[1]);
     send = &conn->tx->sends[0];
@@ -72,8 +74,9 @@ static void one_always_takes_it(void **state)
     assert_true(braid_socket_move(a, BYTES) > 0);
     assert_true(a->put_active || atomic_load(&send->left) == 0);
 
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         close(peers[i]);
+    braid_socket_lane_free(first);
     braid_socket_lane_free(a);
     braid_socket_lane_free(b);
     conn->ops = NULL;
@@ -81,8 +84,100 @@ static void one_always_takes_it(void **state)
     free(data);
 }
 
+/* A connection whose streams come in the order of `indices`, of which bulk wants one. In peers[] their other ends. */
+static struct braid_conn *connection(const unsigned *indices, unsigned count, int *peers)
+{
+    static const struct braid_probe_plan one = {
+        .device = "pairs", .guess = {.streams = 1}, .streams_min = 1, .streams_max = 1};
+    struct braid_conn *conn = braid_conn_new(true, 0, -1);
+    uint8_t offer[BRAID_OFFER_BYTES];
+    char why[160];
+    int bytes;
+
+    assert_non_null(conn);
+    conn->ops = &braid_socket_transport;
+    bytes = conn->ops->offer(conn, 0, offer, sizeof(offer));
+    assert_true(bytes > 0);
+    assert_int_equal(conn->ops->agree(conn, offer, (size_t)bytes, why, sizeof(why)), 0);
+    for (unsigned i = 0; i < count; i++) {
+        int fds[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+        assert_int_equal(conn->ops->attach(conn, fds[0], indices[i]), 0);
+        peers[i] = fds[1];
+        if (i == 0)
+            braid_probe_init(((struct braid_socket_lane *)conn->lanes[0])->probe, &one);
+    }
+    return conn;
+}
+
+/* What waits leaves by one of the streams that are there, whichever of them came first, and if the first one never came. */
+static void leaves_by_any_stream(const unsigned *indices, unsigned count)
+{
+    uint64_t until = braid_now_ns() + 10 * BRAID_NS_PER_S;
+    struct braid_conn *conn;
+    struct braid_send *send;
+    void *data = calloc(1, BYTES), *sink = malloc(BYTES);
+    int peers[4];
+
+    assert_non_null(data);
+    assert_non_null(sink);
+    braid_socket_plan = (struct braid_socket_plan){.thread_bytes = BYTES / 4,
+                                                   .lanes_max = 100,
+                                                   .threads = 1,
+                                                   .threads_help = true,
+                                                   .guess = 1,
+                                                   .streams = 3};
+    braid_io_open();
+    conn = connection(indices, count, peers);
+    send = &conn->tx->sends[0];
+    send->base.conn = conn;
+    send->data = data;
+    send->bytes = BYTES;
+    send->shift = 20;
+    send->chunks = 1;
+    atomic_store(&send->left, 1);
+    braid_spin_lock(&conn->tx->put_lock);
+    *conn->tx->active_end = send;
+    conn->tx->active_end = &send->next;
+    braid_spin_unlock(&conn->tx->put_lock);
+    atomic_store(&conn->bulk_open, 1);
+    atomic_store(&conn->tx->put_bytes, BYTES);
+    while (atomic_load(&send->left) > 0 && braid_now_ns() < until) {
+        braid_conn_poll(conn);
+        for (unsigned i = 0; i < count; i++)
+            if (read(peers[i], sink, BYTES) == 0)
+                break;
+    }
+    assert_int_equal(atomic_load(&send->left), 0);
+    assert_int_equal(atomic_load(&conn->lanes[1]->put_bytes), BYTES);
+
+    conn->ops->detach(conn);
+    conn->ops = NULL;
+    braid_conn_free(conn);
+    braid_io_stop();
+    for (unsigned i = 0; i < count; i++)
+        close(peers[i]);
+    free(data);
+    free(sink);
+}
+
+static void streams_come_in_any_order(void **state)
+{
+    leaves_by_any_stream((const unsigned[]){0, 1, 2, 3}, 4);
+    leaves_by_any_stream((const unsigned[]){0, 2, 1, 3}, 4);
+    leaves_by_any_stream((const unsigned[]){0, 3, 2, 1}, 4);
+}
+
+static void streams_never_come(void **state)
+{
+    leaves_by_any_stream((const unsigned[]){0, 2}, 2);
+    leaves_by_any_stream((const unsigned[]){0, 3, 2}, 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_always_takes_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_always_takes_it),
+                                       cmocka_unit_test(streams_come_in_any_order),
+                                       cmocka_unit_test(streams_never_come)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
