@@ -172,7 +172,8 @@ def one_row(comm, rank, group, op, m, n, k, log):
               + "".join(f" {key[2:]} {us[key]:7.1f} {eff[key]:.3f}" if key in us else f" {key[2:]} not run"
                         for key in ("D_braid", "D_control", "D_torch"))
               + f" need {need:.2f} {verdict}{'' if abs(sound) <= 0.1 else f' VOID {100 * sound:+.0f} %'}"
-              + f" {info['method']}/{info['num_splits']}{'/direct' if info['direct'] else ''}{'/kernel' if info['signal'] == 3 else ''} {info['reason'].split(':')[0][:12]}", flush=True)
+              + f" {info['method']}/{info['num_splits']}{'/direct' if info['direct'] else ''}{'/kernel' if info['signal'] == 3 else ''} {info['reason'].split(':')[0][:12]}"
+              + f" A_lt {us['A_lt']:.1f}", flush=True)
         if log:
             write_rows(log, case(op, m, n, k), found, us, b_fastest, info, sound)
     if gemm.status():
