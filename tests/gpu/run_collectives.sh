@@ -18,8 +18,10 @@ export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVL
 export LD_LIBRARY_PATH="$PWD/build/dev/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 mkdir -p "$OUT"
 if [ -n "${TRY:-}" ]; then
-  mkdir -p "$OUT/try" && cp "build/dev/lib/attempts/lib$TRY.so" "$OUT/try/libbraid.so.0" || exit 1
-  export LD_LIBRARY_PATH="$OUT/try:$LD_LIBRARY_PATH" TRY_LIBRARY="$OUT/try/libbraid.so.0"
+  # by the name that programs ask for
+  TRY_LIBRARY=$OUT/try/$(readlink build/dev/lib/libbraid.so) || exit 1
+  mkdir -p "$OUT/try" && cp "build/dev/lib/attempts/lib$TRY.so" "$TRY_LIBRARY" || exit 1
+  export LD_LIBRARY_PATH="$OUT/try:$LD_LIBRARY_PATH" TRY_LIBRARY
 fi
 parts=${*:-test wrap many blocks bench}
 gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
