@@ -581,7 +581,7 @@ int braid_gemm_create(struct braid_comm *comm, const struct braid_gemm_desc *des
     struct braid_gemm *g;
     int rc;
 
-    if (comm == NULL || desc == NULL || gemm_p == NULL || desc->bytes != sizeof(*desc))
+    if (comm == NULL || desc == NULL || gemm_p == NULL || desc->size != sizeof(*desc))
         return -EINVAL;
     if (desc->settings.method == BRAID_GEMM_TILE)
         return -EOPNOTSUPP;
@@ -654,7 +654,7 @@ static int run(struct braid_gemm *g, const struct braid_gemm_call *call,
 }
 
 static int run_fused(struct braid_gemm *g, int op, const void *x, const void *w, void *y,
-                     struct CUstream_st *stream)
+                     void *stream)
 {
     struct braid_gemm_call call = {.x = x, .w = w, .y = y, .stream = stream};
 
@@ -663,26 +663,23 @@ static int run_fused(struct braid_gemm *g, int op, const void *x, const void *w,
     return run(g, &call, BRAID_GEMM_ALL);
 }
 
-int braid_ag_gemm(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                  struct CUstream_st *stream)
+int braid_ag_gemm(struct braid_gemm *gemm, const void *x, const void *w, void *y, void *stream)
 {
     return run_fused(gemm, BRAID_AG_GEMM, x, w, y, stream);
 }
 
-int braid_gemm_rs(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                  struct CUstream_st *stream)
+int braid_gemm_rs(struct braid_gemm *gemm, const void *x, const void *w, void *y, void *stream)
 {
     return run_fused(gemm, BRAID_GEMM_RS, x, w, y, stream);
 }
 
-int braid_gemm_ar(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                  struct CUstream_st *stream)
+int braid_gemm_ar(struct braid_gemm *gemm, const void *x, const void *w, void *y, void *stream)
 {
     return run_fused(gemm, BRAID_GEMM_AR, x, w, y, stream);
 }
 
 int braid_gemm_bulk(struct braid_gemm *g, const void *send, void *recv, const void *x,
-                    const void *w, void *y, struct CUstream_st *stream)
+                    const void *w, void *y, void *stream)
 {
     struct braid_gemm_call call = {
         .x = x, .w = w, .y = y, .send = send, .recv = recv, .stream = stream};
@@ -693,8 +690,7 @@ int braid_gemm_bulk(struct braid_gemm *g, const void *send, void *recv, const vo
     return run(g, &call, x != NULL ? BRAID_GEMM_ALL : BRAID_GEMM_NO_PRODUCTS);
 }
 
-int braid_gemm_compute(struct braid_gemm *g, const void *x, const void *w, void *y,
-                       struct CUstream_st *stream)
+int braid_gemm_compute(struct braid_gemm *g, const void *x, const void *w, void *y, void *stream)
 {
     int rc;
 
@@ -709,8 +705,7 @@ int braid_gemm_compute(struct braid_gemm *g, const void *x, const void *w, void 
     return rc;
 }
 
-int braid_gemm_products(struct braid_gemm *g, const void *x, const void *w, void *y,
-                        struct CUstream_st *stream)
+int braid_gemm_products(struct braid_gemm *g, const void *x, const void *w, void *y, void *stream)
 {
     struct braid_gemm_call call = {.x = x, .w = w, .y = y, .stream = stream};
 

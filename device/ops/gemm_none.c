@@ -17,38 +17,34 @@ void braid_gemm_destroy(struct braid_gemm *gemm)
 {
 }
 
-int braid_ag_gemm(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                  struct CUstream_st *stream)
+int braid_ag_gemm(struct braid_gemm *gemm, const void *x, const void *w, void *y, void *stream)
 {
     return -ENOSYS;
 }
 
-int braid_gemm_rs(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                  struct CUstream_st *stream)
+int braid_gemm_rs(struct braid_gemm *gemm, const void *x, const void *w, void *y, void *stream)
 {
     return -ENOSYS;
 }
 
-int braid_gemm_ar(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                  struct CUstream_st *stream)
+int braid_gemm_ar(struct braid_gemm *gemm, const void *x, const void *w, void *y, void *stream)
 {
     return -ENOSYS;
 }
 
 int braid_gemm_bulk(struct braid_gemm *gemm, const void *send, void *recv, const void *x,
-                    const void *w, void *y, struct CUstream_st *stream)
+                    const void *w, void *y, void *stream)
 {
     return -ENOSYS;
 }
 
-int braid_gemm_compute(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                       struct CUstream_st *stream)
+int braid_gemm_compute(struct braid_gemm *gemm, const void *x, const void *w, void *y, void *stream)
 {
     return -ENOSYS;
 }
 
 int braid_gemm_products(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                        struct CUstream_st *stream)
+                        void *stream)
 {
     return -ENOSYS;
 }
@@ -70,7 +66,7 @@ int braid_gemm_status(struct braid_gemm *gemm, struct braid_gemm_error *error)
     return -ENOSYS;
 }
 
-int braid_gemm_tune(struct braid_gemm *gemm, struct CUstream_st *stream)
+int braid_gemm_tune(struct braid_gemm *gemm, void *stream)
 {
     return -ENOSYS;
 }

@@ -227,7 +227,7 @@ static void keep(struct braid_gemm_settings *set, const struct braid_gemm_produc
         }
 }
 
-int braid_gemm_tune(struct braid_gemm *g, struct CUstream_st *stream)
+int braid_gemm_tune(struct braid_gemm *g, void *stream)
 {
     struct trial t = {.g = g, .stream = stream};
     struct braid_gemm_settings *set = &g->desc.settings;

@@ -37,7 +37,6 @@
 extern "C" {
 #endif
 
-struct CUstream_st; /* cudaStream_t and CUstream are pointers to it */
 struct braid_gemm;
 
 enum braid_gemm_op {
@@ -108,9 +107,9 @@ struct braid_gemm_settings {
 };
 
 struct braid_gemm_desc {
-    uint32_t bytes; /* sizeof(struct braid_gemm_desc) of the caller */
-    int32_t op;     /* enum braid_gemm_op */
-    int32_t dtype;  /* enum braid_gemm_dtype: of x, w and y; sums are float */
+    uint32_t size; /* sizeof(struct braid_gemm_desc) of the caller */
+    int32_t op;    /* enum braid_gemm_op */
+    int32_t dtype; /* enum braid_gemm_dtype: of x, w and y; sums are float */
     uint32_t flags;
     int64_t m, n, k; /* as above; m is a multiple of the number of ranks */
     int64_t bulk_m;  /* BULK only: the collective moves [bulk_m, bulk_n] in all; AG or RS by `op` */
@@ -156,34 +155,34 @@ BRAID_API int braid_gemm_create(struct braid_comm *comm, const struct braid_gemm
 BRAID_API void braid_gemm_destroy(struct braid_gemm *gemm);
 
 /*
- * Runs the operation on `stream`. The pointers are device memory of this rank, aligned as promised in the description, and stay the
+ * Runs the operation on `stream` (CUstream or cudaStream_t, as everywhere below). The pointers are device memory of this rank, aligned as promised in the description, and stay the
  * caller's; x and w may be reused, y read, by what follows on `stream`. Errors: -EINVAL (other op, alignment), -EIO (an earlier wait
  * failed), -EPROTO (CUDA or cuBLASLt refused; logged).
  */
 BRAID_API int braid_ag_gemm(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                            struct CUstream_st *stream);
+                            void *stream);
 BRAID_API int braid_gemm_rs(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                            struct CUstream_st *stream);
+                            void *stream);
 BRAID_API int braid_gemm_ar(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                            struct CUstream_st *stream);
+                            void *stream);
 
 /*
  * Method BULK: moves `send` ([bulk_m / ranks, bulk_n] for AG, [bulk_m, bulk_n] for RS) while y = x . w is computed. x == NULL: the
  * collective alone. AG leaves its result at braid_gemm_gathered and ignores `recv`; RS writes [bulk_m / ranks, bulk_n] to `recv`.
  */
 BRAID_API int braid_gemm_bulk(struct braid_gemm *gemm, const void *send, void *recv, const void *x,
-                              const void *w, void *y, struct CUstream_st *stream);
+                              const void *w, void *y, void *stream);
 
 /* The product alone, [M,K] . [K,N] of the object's shape in one piece: what a measurement compares with. */
 BRAID_API int braid_gemm_compute(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                                 struct CUstream_st *stream);
+                                 void *stream);
 
 /*
  * The products of the schedule alone, cut as they are, without any communication or wait: what is lost by cutting shows against
  * braid_gemm_compute, what is lost by the company of the copies against the operation. The result is meaningless.
  */
 BRAID_API int braid_gemm_products(struct braid_gemm *gemm, const void *x, const void *w, void *y,
-                                  struct CUstream_st *stream);
+                                  void *stream);
 
 /* [M,K] (BULK: [bulk_m, bulk_n]) in this rank's window; NULL unless KEEP_GATHERED or BULK with AG. Valid until the next run. */
 BRAID_API void *braid_gemm_gathered(struct braid_gemm *gemm);
@@ -199,7 +198,7 @@ BRAID_API int braid_gemm_status(struct braid_gemm *gemm, struct braid_gemm_error
  * (settings of braid_gemm_describe then name them, BRAID_GEMM_MAX_ALGOS at most). What was timed before in this process is not timed
  * again. Takes some milliseconds a product and waits for the stream. Not collective.
  */
-BRAID_API int braid_gemm_tune(struct braid_gemm *gemm, struct CUstream_st *stream);
+BRAID_API int braid_gemm_tune(struct braid_gemm *gemm, void *stream);
 
 /*
  * Adds the settings of a shape to the profile file (BRAID_OVERLAP_PROFILE when `path` is NULL), replacing an older row of the same

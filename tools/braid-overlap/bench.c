@@ -115,7 +115,7 @@ static int make_operands(struct bench *b)
 
 static void describe_shape(const struct bench *b, struct braid_gemm_desc *desc)
 {
-    *desc = (struct braid_gemm_desc){.bytes = sizeof(*desc),
+    *desc = (struct braid_gemm_desc){.size = sizeof(*desc),
                                      .op = b->shape.op,
                                      .dtype = b->s->options->dtype,
                                      .m = b->shape.m,

@@ -45,7 +45,7 @@ class Settings(ctypes.Structure):
 
 
 class _Desc(ctypes.Structure):
-    _fields_ = [("bytes", ctypes.c_uint32), ("op", ctypes.c_int32), ("dtype", ctypes.c_int32), ("flags", ctypes.c_uint32),
+    _fields_ = [("size", ctypes.c_uint32), ("op", ctypes.c_int32), ("dtype", ctypes.c_int32), ("flags", ctypes.c_uint32),
                 ("m", ctypes.c_int64), ("n", ctypes.c_int64), ("k", ctypes.c_int64), ("bulk_m", ctypes.c_int64),
                 ("bulk_n", ctypes.c_int64), ("alignment", ctypes.c_uint32), ("reserved", ctypes.c_uint32),
                 ("settings", Settings)]
@@ -139,7 +139,7 @@ class Gemm:
 
     def __init__(self, comm, op, m, n, k, dtype, flags, bulk, settings):
         self.comm, self.op, self.m, self.n, self.k, self.dtype, self.bulk = comm, op, m, n, k, dtype, bulk
-        desc = _Desc(bytes=ctypes.sizeof(_Desc), op=OPS[op], dtype=DTYPES[dtype], flags=flags, m=m, n=n, k=k,
+        desc = _Desc(size=ctypes.sizeof(_Desc), op=OPS[op], dtype=DTYPES[dtype], flags=flags, m=m, n=n, k=k,
                      alignment=ALIGNMENT)
         if bulk:
             desc.bulk_m, desc.bulk_n = bulk

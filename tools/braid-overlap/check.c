@@ -297,7 +297,7 @@ static int check_one(struct session *s, const struct braid_gemm_desc *desc, int 
 /* The last rank starts late: nothing may fail. */
 static void check_late(struct session *s, int *done, int *failed)
 {
-    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+    struct braid_gemm_desc desc = {.size = sizeof(desc),
                                    .op = BRAID_GEMM_RS,
                                    .m = 512,
                                    .n = 256,
@@ -334,7 +334,7 @@ static int bounded_synchronize(struct check *c)
 static void check_absent(struct session *s, int op, int direct, int signal, int *done, int *failed)
 {
     struct braid_gemm_desc desc = {
-        .bytes = sizeof(desc),
+        .size = sizeof(desc),
         .op = op,
         .m = 512,
         .n = 256,
@@ -405,7 +405,7 @@ static int judge_reduced(struct check *c)
 /* A collective beside a product that does not depend on it: both results are right. */
 static void check_bulk(struct session *s, int op, int *done, int *failed)
 {
-    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+    struct braid_gemm_desc desc = {.size = sizeof(desc),
                                    .op = op,
                                    .m = 512,
                                    .n = 384,
@@ -451,7 +451,7 @@ static void check_options(struct session *s, int *done, int *failed)
 
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         for (int op = all[i].direct ? BRAID_GEMM_RS : BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++) {
-            struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+            struct braid_gemm_desc desc = {.size = sizeof(desc),
                                            .op = op,
                                            .m = 1000 * s->ranks,
                                            .n = 512 + 8 * (int64_t)i,
@@ -467,7 +467,7 @@ static void check_options(struct session *s, int *done, int *failed)
 static void check_two(struct session *s, int *done, int *failed)
 {
     struct braid_gemm_desc desc = {
-        .bytes = sizeof(desc),
+        .size = sizeof(desc),
         .op = BRAID_GEMM_RS,
         .m = 2048 * s->ranks,
         .n = 512,
@@ -525,7 +525,7 @@ int check_run(struct session *s)
 
     for (int op = BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++)
         for (size_t i = 0; i < ARRAY_SIZE(methods); i++) {
-            struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+            struct braid_gemm_desc desc = {.size = sizeof(desc),
                                            .op = op,
                                            .dtype = (int)(i % 2),
                                            .m = 1000 * s->ranks, /* not a multiple of any part */

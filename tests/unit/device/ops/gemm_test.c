@@ -221,7 +221,7 @@ static int body_numbers(struct task *task, struct braid_comm *comm)
 static void numbers(int op, int method, int ranks, int dtype, uint32_t flags, int num_sm,
                     int direct)
 {
-    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+    struct braid_gemm_desc desc = {.size = sizeof(desc),
                                    .op = op,
                                    .dtype = dtype,
                                    .flags = flags,
@@ -305,7 +305,7 @@ static int body_bulk(struct task *task, struct braid_comm *comm)
 
 static void test_bulk(void **state)
 {
-    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+    struct braid_gemm_desc desc = {.size = sizeof(desc),
                                    .m = 20,
                                    .n = N,
                                    .k = K,
@@ -355,7 +355,7 @@ static int body_absent(struct task *task, struct braid_comm *comm)
 static void test_absent_rank(void **state)
 {
     struct braid_gemm_desc desc = {
-        .bytes = sizeof(desc),
+        .size = sizeof(desc),
         .n = N,
         .k = K,
         .settings = {.method = BRAID_GEMM_RING_EXCHANGE, .num_splits = 2}};
@@ -398,14 +398,14 @@ static int body_disagree(struct task *task, struct braid_comm *comm)
     desc = task->desc;
     desc.k = 12;
     CHECK(braid_gemm_create(comm, &desc, &g) == -EINVAL);
-    desc.bytes = 4;
+    desc.size = 4;
     CHECK(braid_gemm_create(comm, &desc, &g) == -EINVAL);
     return 0;
 }
 
 static void test_agreement(void **state)
 {
-    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+    struct braid_gemm_desc desc = {.size = sizeof(desc),
                                    .op = BRAID_AG_GEMM,
                                    .m = 2 * ROWS,
                                    .n = N,
@@ -452,7 +452,7 @@ static int body_failures(struct task *task, struct braid_comm *comm)
 
 static void test_every_call_fails_once(void **state)
 {
-    struct braid_gemm_desc desc = {.bytes = sizeof(desc),
+    struct braid_gemm_desc desc = {.size = sizeof(desc),
                                    .op = BRAID_AG_GEMM,
                                    .m = ROWS,
                                    .n = N,
