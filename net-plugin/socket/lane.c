@@ -1,10 +1,8 @@
 /* One TCP stream as a lane; see lane.h. */
 #include "net-plugin/socket/lane.h"
 
-#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -15,15 +13,12 @@
 #include "net-plugin/core/landing.h"
 #include "net-plugin/core/maint.h"
 #include "net-plugin/socket/io.h"
+#include "net-plugin/socket/rate.h"
 
 /* One system call moves at most this much, so that the lane's lock is not held long. */
 #define CALL_BYTES (1024 * 1024)
 /* A record's body from this size on goes out from where it lies: copying it would cost more than a second piece of the call. */
 #define DIRECT_BYTES 2048
-/* What busy stretches must add up to before a rate is taken from them. */
-#define STRETCH_NS (20 * BRAID_NS_PER_MS)
-/* A rate that is older than this is taken to be twice as high, lest a lane be left out for good. */
-#define FRESH_NS (100 * BRAID_NS_PER_MS)
 /* So much of a chunk wakes a sleeping thread at most. */
 #define WAKE_BYTES (256 * 1024)
 /* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
@@ -36,21 +31,13 @@ static struct braid_socket_lane *lane_of(struct braid_lane *base)
     return (struct braid_socket_lane *)base;
 }
 
-/* What the kernel has of this lane and the peer has not acknowledged. */
-static uint64_t queued_bytes(const struct braid_socket_lane *lane)
-{
-    int queued = 0;
-
-    return ioctl(lane->fd, SIOCOUTQ, &queued) == 0 ? (uint64_t)queued : 0;
-}
-
 /* For the trials: the chunk begins. What counts in the end is what the peer acknowledged meanwhile, not what fits into buffers. */
 static void begin_probe(struct braid_socket_lane *lane)
 {
     lane->probed = !lane->rails && !braid_probe_is_settled(lane->probe) &&
                    braid_probe_begin(lane->probe, braid_now_ns());
     if (lane->probed)
-        lane->probed_queue = queued_bytes(lane);
+        lane->probed_queue = braid_rate_queued(lane);
 }
 
 /* The chunk has left, or was given up. */
@@ -64,7 +51,7 @@ static void end_probe(struct braid_socket_lane *lane, bool sent)
     lane->probed = false;
     streams = MIN(braid_probe_choice(lane->probe).streams, braid_socket_streams(lane->base.conn));
     before = lane->probed_queue + (sent ? lane->put.bytes : 0);
-    after = sent ? queued_bytes(lane) : before;
+    after = sent ? braid_rate_queued(lane) : before;
     braid_probe_end(lane->probe, braid_now_ns(), before - MIN(before, after),
                     braid_conn_lanes(lane->base.conn) > streams);
 }
@@ -164,42 +151,6 @@ bool braid_socket_lane_set_wake(struct braid_socket_lane *lane)
 }
 
 /* -- out ------------------------------------------------------------------------------------------------------------------------ */
-
-/*
- * The rate at which the peer acknowledges, over stretches in which the kernel always had something to send (it has still now, and was given more only
- * after the last sample): only those say something about the rail. Until the first the rate is unknown, so that the lane takes part and gets to know it.
- */
-static void measure(struct braid_socket_lane *lane)
-{
-    uint64_t given = atomic_load_explicit(&lane->base.put_bytes, memory_order_relaxed), now, rate,
-             old, acked, queued = queued_bytes(lane);
-
-    atomic_store_explicit(&lane->base.queued_bytes, queued, memory_order_relaxed);
-    now = braid_now_ns();
-    acked = given - MIN(given, queued);
-    if (queued > 0 && lane->sampled_ns != 0) {
-        lane->stretch_ns += now - lane->sampled_ns;
-        lane->stretch_bytes += acked - lane->sampled_bytes;
-    }
-    lane->sampled_ns = now;
-    lane->sampled_bytes = acked;
-    if (lane->stretch_ns < STRETCH_NS) {
-        if (now - lane->rated_ns >
-            FRESH_NS) { /* declined since then, perhaps: it gets another chance */
-            rate = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed);
-            atomic_store_explicit(&lane->base.rate_Bps, 2 * rate, memory_order_relaxed);
-            lane->rated_ns = now;
-        }
-        return;
-    }
-    lane->rated_ns = now;
-    rate = lane->stretch_bytes * BRAID_NS_PER_S / lane->stretch_ns;
-    old = atomic_load_explicit(&lane->base.rate_Bps, memory_order_relaxed);
-    atomic_store_explicit(&lane->base.rate_Bps, old == 0 ? rate : (3 * old + rate) / 4,
-                          memory_order_relaxed);
-    lane->stretch_ns = 0;
-    lane->stretch_bytes = 0;
-}
 
 /* What sendmsg has taken: first of tx, then of the payload. */
 static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
@@ -376,32 +327,6 @@ int braid_socket_push(struct braid_lane *base)
     return -EAGAIN;
 }
 
-static uint64_t rate_of(const struct braid_lane *lane)
-{
-    return atomic_load_explicit(&lane->rate_Bps, memory_order_relaxed);
-}
-
-/*
- * What waits is left to faster lanes. One of those may rest because it has declined as well, when it was the slower one: it is asked again
- * (by the next caller that polls), so that of all lanes that decline at the same time one is left that does not.
- */
-static void decline(struct braid_socket_lane *lane)
-{
-    struct braid_conn *conn = lane->base.conn;
-    bool faster = false;
-
-    atomic_store(&lane->declined, true);
-    for (unsigned i = 0; i < braid_conn_lanes(conn); i++) {
-        struct braid_lane *other = braid_conn_lane(conn, i);
-        if (rate_of(other) <= rate_of(&lane->base))
-            continue;
-        atomic_store(&lane_of(other)->declined, false);
-        faster = true;
-    }
-    if (!faster)
-        atomic_store(&lane->declined, false);
-}
-
 static bool fetch_put(struct braid_socket_lane *lane)
 {
     struct braid_rec rec = {.type = BRAID_REC_CHUNK, .lane = lane->base.index};
@@ -411,10 +336,10 @@ static bool fetch_put(struct braid_socket_lane *lane)
         lane->tx_have + sizeof(rec) > sizeof(lane->tx))
         return false;
     if (lane->rails && lane->base.index > 0)
-        measure(lane);
+        braid_rate_measure(lane);
     err = braid_conn_next_put(&lane->base, &lane->put);
     if (err == -EBUSY)
-        decline(lane);
+        braid_rate_decline(lane);
     else
         atomic_store_explicit(&lane->declined, false, memory_order_relaxed);
     if (err != 0)

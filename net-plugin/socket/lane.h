@@ -33,6 +33,7 @@ struct braid_socket_lane {
     bool blocked;                       /* the last send met a full socket buffer */
     uint64_t sampled_ns, sampled_bytes; /* of the last measurement */
     uint64_t rated_ns;                  /* when rate_Bps was set */
+    bool rate_guessed;                  /* and that was not by a measurement */
     uint64_t stretch_ns, stretch_bytes; /* sums of busy stretches so far */
     atomic_bool declined;               /* too slow for what waits now */
     /* several: every stream takes part, and rate_Bps of those for bulk is kept up to date */

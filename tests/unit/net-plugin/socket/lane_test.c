@@ -9,6 +9,7 @@
 #include "net-plugin/core/conn.h"
 #include "net-plugin/socket/io.h"
 #include "net-plugin/socket/lane.h"
+#include "net-plugin/socket/rate.h"
 
 #define BYTES (1024 * 1024)
 
@@ -174,10 +175,42 @@ static void streams_never_come(void **state)
     leaves_by_any_stream((const unsigned[]){0, 3, 2}, 3);
 }
 
+/* A rate that grew while nothing was measured gives way to the first measurement. */
+static void guesses_give_way(void **state)
+{
+    struct braid_conn *conn = braid_conn_new(true, 0, -1);
+    struct braid_socket_lane *lane;
+    uint8_t data[1000] = {0};
+    int peer;
+
+    assert_non_null(conn);
+    conn->ops = &braid_socket_transport;
+    lane = rail(conn, 1, &peer);
+    atomic_store(&lane->base.rate_Bps, 1000);
+    for (int i = 0; i < 100; i++) {
+        lane->rated_ns = braid_now_ns() - BRAID_NS_PER_S;
+        braid_rate_measure(lane);
+    }
+    assert_true(atomic_load(&lane->base.rate_Bps) >= 1ull << 40);
+    assert_true(atomic_load(&lane->base.rate_Bps) < 1ull << 42);
+
+    assert_int_equal(write(lane->fd, data, sizeof(data)), sizeof(data)); /* not acknowledged yet */
+    atomic_store(&lane->base.put_bytes, 100 * BYTES);
+    lane->sampled_ns = braid_now_ns() - BRAID_NS_PER_S;
+    lane->sampled_bytes = 0;
+    braid_rate_measure(lane);
+    assert_true(atomic_load(&lane->base.rate_Bps) < 100 * BYTES);
+
+    close(peer);
+    braid_socket_lane_free(lane);
+    conn->ops = NULL;
+    braid_conn_free(conn);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_always_takes_it),
-                                       cmocka_unit_test(streams_come_in_any_order),
-                                       cmocka_unit_test(streams_never_come)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_always_takes_it), cmocka_unit_test(streams_come_in_any_order),
+        cmocka_unit_test(streams_never_come), cmocka_unit_test(guesses_give_way)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
