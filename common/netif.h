@@ -24,7 +24,7 @@ struct braid_netif {
     int addrs_count;
     union braid_addr addrs[BRAID_NETIF_ADDRS]; /* port 0 */
     uint8_t prefix_bits[BRAID_NETIF_ADDRS];
-    int speed_Mbps; /* BRAID_SOCKET_SPEED_MBPS when the driver does not say */
+    int speed_Mbps; /* when the driver does not say: BRAID_SOCKET_SPEED_MBPS, or what is likely */
     int numa_node;  /* -1: unknown */
     bool loopback;
     char pci_path[256]; /* "" for an interface that is not on PCI */
@@ -71,6 +71,11 @@ int braid_netif_scan(struct braid_netif_found *found, int max);
  * where two interfaces are in one subnet.
  */
 bool braid_netif_answers_elsewhere(const struct braid_netif *netif);
+/*
+ * What NCCL is told of loopback, which is as fast as memory is copied: from it NCCL makes 8 channels (80000), 4 (39000) or 2 on Hopper and
+ * Blackwell, of which one moves 4 to 5 GB/s and keeps processors busy. All ranks take the least that one of them says.
+ */
+int braid_netif_loopback_Mbps(unsigned processors);
 /* Speed, NUMA node and PCI path of a chosen interface, as far as sysfs knows them. */
 void braid_netif_read_hardware(struct braid_netif *netif);
 

@@ -14,9 +14,11 @@
 
 #include "common/netif.h"
 #include "common/param.h"
+#include "common/thread.h"
 #include "common/util.h"
 
-#define SYS_PATH (sizeof("/sys/class/net//") + 2 * IFNAMSIZ + 32)
+#define UNKNOWN_MBPS 10000 /* as NCCL itself says */
+#define SYS_PATH     (sizeof("/sys/class/net//") + 2 * IFNAMSIZ + 32)
 
 /* ARPHRD_* of interfaces that are ends of tunnels. */
 static const int tunnel_types[] = {512, 519, 768, 769, 776, 778, 823, 65534};
@@ -217,6 +219,20 @@ bool braid_netif_answers_elsewhere(const struct braid_netif *netif)
     return false;
 }
 
+int braid_netif_loopback_Mbps(unsigned processors)
+{
+    return processors >= 16 ? 80000 : processors >= 8 ? 39000 : UNKNOWN_MBPS;
+}
+
+static long untold_speed(const struct braid_netif *netif)
+{
+    long set = (long)braid_param_int(BRAID_P_SOCKET_SPEED_MBPS);
+
+    if (set > 0)
+        return set;
+    return netif->loopback ? braid_netif_loopback_Mbps(braid_thread_processors()) : UNKNOWN_MBPS;
+}
+
 void braid_netif_read_hardware(struct braid_netif *netif)
 {
     char path[SYS_PATH], *base;
@@ -224,7 +240,7 @@ void braid_netif_read_hardware(struct braid_netif *netif)
     long speed = read_number(netif->name, "speed", -1);
 
     if (speed <= 0 || speed > 10000000)
-        speed = (long)braid_param_int(BRAID_P_SOCKET_SPEED_MBPS);
+        speed = untold_speed(netif);
     netif->speed_Mbps = (int)speed;
     netif->numa_node = (int)read_number(netif->name, "device/numa_node", -1);
     snprintf(path, sizeof(path), "/sys/class/net/%s/device", netif->name);

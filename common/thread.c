@@ -45,6 +45,15 @@ bool braid_cpu_list_parse(const char *text, cpu_set_t *set)
     return CPU_COUNT(set) > 0;
 }
 
+unsigned braid_thread_processors(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return (unsigned)CPU_COUNT(&set);
+    return 1;
+}
+
 int braid_thread_bind(pthread_t thread, int node)
 {
     char path[64], text[1024];

@@ -12,6 +12,9 @@
 /* `name` has at most 15 characters. 0 or a negative errno. The caller joins, or detaches. */
 int braid_thread_start(pthread_t *thread, const char *name, void *(*fn)(void *), void *arg);
 
+/* Processors that this thread, and so the threads that it will start, may run on; at least 1. */
+unsigned braid_thread_processors(void);
+
 /* "0-3,8" as a set of processors. False when the text is none. */
 bool braid_cpu_list_parse(const char *text, cpu_set_t *set);
 /*

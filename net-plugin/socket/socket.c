@@ -6,7 +6,6 @@
 
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/thread.h"
 #include "common/util.h"
 #include "net-plugin/core/net.h"
 #include "net-plugin/socket/io.h"
@@ -60,16 +60,6 @@ static atomic_uint reserved_streams; /* of all connections of this process */
 static bool uses_cuda; /* BRAID_SOCKET_CUDA, and there is a driver */
 static pthread_mutex_t stages_lock = PTHREAD_MUTEX_INITIALIZER; /* making of stages */
 
-/* Processors that this thread, and so the threads that it will start, may run on. */
-static unsigned processors(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) == 0)
-        return (unsigned)CPU_COUNT(&set);
-    return 1;
-}
-
 /*
  * The most threads: half of the processors, as far as they are this rank's; the other half is for NCCL's threads and the program. On 32
  * of them 16 threads moved a fifth to a quarter more than 6 wherever NCCL used four channels. Threads that are not needed are not started.
@@ -88,7 +78,7 @@ unsigned braid_socket_threads_for(unsigned cpus, unsigned online, unsigned ranks
  */
 void braid_socket_make_plan(char *text, size_t text_bytes)
 {
-    unsigned cpus = processors();
+    unsigned cpus = braid_thread_processors();
     unsigned threads = braid_socket_threads_for(cpus, (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
                                                 (unsigned)braid_param_int(BRAID_P_LOCAL_RANKS));
     unsigned guess = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;

@@ -21,14 +21,14 @@ HAND_SETTINGS = ["1x1", "2x4", "4x4", "8x4", "4x8", "8x8"]
 def transport_environment(transport):
     """Environment of a way to communicate.
 
-    As two nodes, everything through the network: "braid", "socket" (NCCL's own by default), "socket/<threads>x<sockets>".
+    As two nodes, everything through the network: "braid" (both plugins), "socket" (NCCL's own by default), "socket/<threads>x<sockets>".
     As one node over NVLink (two GPUs): "nvlink" (NCCL alone), "nvlink/again" (the same, for other processes), "nvlink+tuner" (with
     Braid's tuner).
     """
     env = {"NCCL_MNNVL_ENABLE": "0", "NCCL_NVLS_ENABLE": "0", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET",
            "NCCL_SOCKET_IFNAME": "lo", "NCCL_NET_PLUGIN_REF_COUNT": "1", "NCCL_CUMEM_HOST_ENABLE": "0"}
     if transport == "braid":
-        return {**env, "NCCL_NET_PLUGIN": str(PLUGIN)}
+        return {**env, "NCCL_NET_PLUGIN": str(PLUGIN), "NCCL_TUNER_PLUGIN": str(TUNER)}
     env |= {"NCCL_NET_PLUGIN": "none", "NCCL_NET": "Socket"}
     if transport.startswith("nvlink"):
         return env | ({"NCCL_TUNER_PLUGIN": str(TUNER)} if transport.endswith("+tuner") else {})

@@ -209,6 +209,13 @@ static void families(void **state)
     assert_int_equal(braid_netif_family("AF_INET6"), AF_INET6);
 }
 
+static void loopback_speed(void **state)
+{
+    assert_int_equal(braid_netif_loopback_Mbps(1), 10000);
+    assert_int_equal(braid_netif_loopback_Mbps(8), 39000);
+    assert_int_equal(braid_netif_loopback_Mbps(16), 80000);
+}
+
 static void this_machine(void **state)
 {
     struct braid_netif list[BRAID_NETIF_MAX];
@@ -229,9 +236,9 @@ static void this_machine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grammar),       cmocka_unit_test(misuse),
-        cmocka_unit_test(by_default),    cmocka_unit_test(by_setting),
-        cmocka_unit_test(little_choice), cmocka_unit_test(families),
-        cmocka_unit_test(this_machine)};
+        cmocka_unit_test(grammar),        cmocka_unit_test(misuse),
+        cmocka_unit_test(by_default),     cmocka_unit_test(by_setting),
+        cmocka_unit_test(little_choice),  cmocka_unit_test(families),
+        cmocka_unit_test(loopback_speed), cmocka_unit_test(this_machine)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
