@@ -209,6 +209,10 @@ struct braid_conn {
     uint8_t stream_key[BRAID_SECRET_BYTES];
     struct braid_conn *next_conn;
     union braid_addr peer_addr;
+    /* stall.c's: of whoever tests the requests */
+    uint32_t stall_tests;
+    bool stall_said;
+    uint64_t stall_ns, stall_mark; /* since when nothing has moved, and what there was then */
 };
 
 /* Counts a request that reads or writes a registration; braid_net_dereg_mr asks. */
@@ -277,6 +281,15 @@ void braid_conn_poll(struct braid_conn *conn);
 /* Sends one control record with the next sequence number. Lane lock and conn lock held. As braid_transport.control. */
 int braid_conn_control(struct braid_conn *conn, struct braid_lane *lane, struct braid_rec *rec,
                        const void *body);
+
+/* stall.c: a test has found a request not done; every so often it looks whether anything moves on the connection. */
+#define BRAID_STALL_TESTS 1024
+BRAID_COLD void braid_stall_look(const struct braid_request *request);
+static inline void braid_stall_note(const struct braid_request *request)
+{
+    if (++request->conn->stall_tests % BRAID_STALL_TESTS == 0)
+        braid_stall_look(request);
+}
 
 /* send.c */
 void braid_sender_init(struct braid_conn *conn);

@@ -587,6 +587,7 @@ BRAID_APART static int look_again(struct braid_recv *recv)
     if (is_done(recv)) /* another thread has taken in the last message, and perhaps then the end */
         return 1;
     braid_conn_pump(conn);
+    braid_stall_note(&recv->base);
     return over ? braid_conn_status(conn) : 0;
 }
 

@@ -562,6 +562,7 @@ BRAID_APART static int move_and_test(struct braid_send *send, int *size)
     over = braid_conn_is_over(conn);
     if (is_done(send))
         return finish(send, size);
+    braid_stall_note(&send->base);
     return over ? braid_conn_status(conn) : 0;
 }
 

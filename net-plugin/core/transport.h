@@ -262,6 +262,8 @@ struct braid_transport {
      * braid_conn_put_done(-ECANCELED). Core then sends the peer its bitmap and puts the missing chunks on other lanes.
      */
     int (*fence)(struct braid_lane *lane);
+    /* What the lane is at, in a few words, for the line about a connection on which nothing moves. Lock held. */
+    void (*lane_state)(struct braid_lane *lane, char *buf, size_t buf_bytes);
 };
 
 /* -- core's side: upcalls and helpers ------------------------------------------------------------------------------------ */
@@ -382,6 +384,7 @@ int braid_no_route(struct braid_conn *conn, unsigned index, union braid_addr *so
 int braid_no_put(struct braid_lane *lane, const struct braid_put *put);
 int braid_no_push(struct braid_lane *lane); /* 0: control() sends at once */
 int braid_no_fence(struct braid_lane *lane);
+void braid_no_lane_state(struct braid_lane *lane, char *buf, size_t buf_bytes);
 
 /* -- the list -------------------------------------------------------------------------------------------------------------- */
 

@@ -120,7 +120,7 @@ static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane,
     atomic_store_explicit(&lane->io_watched, busy, memory_order_relaxed);
     set_tended(lane, busy);
     atomic_exchange(&lane->io_armed, false);
-    if (!blocked && braid_socket_lane_wants_puts(lane))
+    if (!blocked && (braid_socket_lane_wants_puts(lane) || atomic_load(&lane->io_owed)))
         braid_io_arm(lane);
 }
 
@@ -166,6 +166,7 @@ static struct braid_probe *move_lanes(struct braid_io_thread *thread)
             continue;
         }
         lane->io_told = false;
+        atomic_store_explicit(&lane->io_owed, false, memory_order_relaxed);
         if (braid_socket_lane_is_timed(lane))
             timed = lane->probe;
         if (uses_ring(thread, lane) && braid_uring_add(thread->ring, lane)) {

@@ -1,8 +1,10 @@
 /* One TCP stream as a lane; see lane.h. */
 #include "net-plugin/socket/lane.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -323,7 +325,10 @@ int braid_socket_push(struct braid_lane *base)
         return (int)sent;
     if (lane->tx_sent == lane->tx_have || lane->peer_gone)
         return 0;
-    braid_io_arm(lane); /* its owner may not call again, but the peer waits */
+    /* Its owner may not call again, but the peer waits. A thread that is about to rest finds the lane armed, and the word. */
+    atomic_store(&lane->io_owed, true);
+    if (!atomic_load(&lane->io_armed))
+        braid_io_arm(lane);
     return -EAGAIN;
 }
 
@@ -720,7 +725,9 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
         if (!atomic_load_explicit(&lane->io_watched, memory_order_relaxed) ||
             (!lane->blocked && braid_socket_lane_wants_puts(lane)))
             braid_io_arm(lane);
-        return 0;
+        if (atomic_load_explicit(&lane->io_thread, memory_order_relaxed) != NULL)
+            return 0;
+        /* There is no thread to be had: what follows is for the caller to do. */
     }
     if (braid_conn_has_puts(base->conn) && !takes_bulk(lane))
         base->ops->kick(base); /* should all streams for it rest, as after a trial */
@@ -751,4 +758,33 @@ int braid_socket_fence(struct braid_lane *base)
             braid_conn_put_done(base, lane->put.owner, lane->put.bytes, -ECANCELED);
     }
     return 0;
+}
+
+/* What is under way, and who is to move it on. */
+void braid_socket_lane_state(struct braid_lane *base, char *buf, size_t buf_bytes)
+{
+    struct braid_socket_lane *lane = lane_of(base);
+    size_t at = 0;
+    int unread = 0;
+
+    if (lane->put_active)
+        at += (size_t)snprintf(buf, buf_bytes, "%zu of %zu bytes sent, ", lane->put_sent,
+                               lane->put.bytes);
+    if (lane->landing_active && at < buf_bytes)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, "%zu of %zu bytes received, ",
+                               lane->landed, lane->landing.bytes);
+    if (ioctl(lane->fd, FIONREAD, &unread) != 0)
+        unread = -1;
+    if (at < buf_bytes)
+        snprintf(buf + at, buf_bytes - at,
+                 "%zu bytes to go first, the kernel has %llu not acknowledged and %d unread, wakes "
+                 "at %d%s%s%s%s%s%s",
+                 lane->tx_have - lane->tx_sent, (unsigned long long)braid_rate_queued(lane), unread,
+                 MAX(lane->wake_bytes, 1),
+                 braid_conn_is_sender(base->conn) && takes_bulk(lane) ? ", takes bulk" : "",
+                 lane->blocked ? ", socket full" : "",
+                 atomic_load(&lane->io_thread) == NULL ? ", without a thread" : "",
+                 atomic_load(&lane->io_armed) ? ", thread told" : "",
+                 atomic_load(&lane->io_watched) ? ", socket watched" : "",
+                 atomic_load(&lane->declined) ? ", left to faster ones" : "");
 }

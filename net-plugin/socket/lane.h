@@ -61,7 +61,9 @@ struct braid_socket_lane {
     _Atomic(struct braid_io_thread *) io_thread; /* io.c's */
     uint64_t io_id;
     atomic_bool io_armed;
-    atomic_bool io_gone;    /* being closed: no thread takes it any more */
+    atomic_bool io_gone; /* being closed: no thread takes it any more */
+    /* armed for what push() had to leave: its thread has not had the lane since */
+    atomic_bool io_owed;
     atomic_bool io_watched; /* its thread sleeps, and the socket will wake it: no need to arm */
     atomic_bool io_in_epoll;
     bool io_active;
@@ -111,6 +113,7 @@ int braid_socket_progress(struct braid_lane *lane, size_t budget);
 /* What progress() does for NCCL's threads, without leaving bulk to others: for I/O threads. */
 int braid_socket_move(struct braid_socket_lane *lane, size_t budget);
 int braid_socket_fence(struct braid_lane *lane);
+void braid_socket_lane_state(struct braid_lane *lane, char *buf, size_t buf_bytes);
 
 /* A send or a receive, for whoever makes the system calls of several lanes at once (uring.h). */
 struct braid_socket_call {

@@ -542,4 +542,5 @@ const struct braid_transport braid_socket_transport = {
     .progress = braid_socket_progress,
     .kick = socket_kick,
     .fence = braid_socket_fence,
+    .lane_state = braid_socket_lane_state,
 };

@@ -5,6 +5,8 @@
  */
 #include "tests/unit/cmocka_all.h"
 
+#include <stdio.h>
+
 #include <stdlib.h>
 
 #include "common/util.h"
@@ -113,6 +115,11 @@ static void test_detach(struct braid_conn *conn)
 {
 }
 
+static void test_lane_state(struct braid_lane *lane, char *buf, size_t buf_bytes)
+{
+    snprintf(buf, buf_bytes, "fine");
+}
+
 static void test_describe(struct braid_conn *conn, char *buf, size_t buf_bytes)
 {
     buf[0] = '\0';
@@ -122,6 +129,7 @@ static const struct braid_transport test_transport = {
     .name = "test",
     .detach = test_detach,
     .describe = test_describe,
+    .lane_state = test_lane_state,
     .mr_describe = braid_no_mr_describe,
     .mr_learn = braid_no_mr_learn,
     .control = test_control,

@@ -1,11 +1,15 @@
 /* Lanes over pairs of sockets: what two rails leave to each other, and which of several streams takes what waits. */
 #include "tests/unit/cmocka_all.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "net-plugin/core/conn.h"
 #include "net-plugin/socket/io.h"
 #include "net-plugin/socket/lane.h"
@@ -112,7 +116,7 @@ static struct braid_conn *connection(const unsigned *indices, unsigned count, in
 }
 
 /* What waits leaves by one of the streams that are there, whichever of them came first, and if the first one never came. */
-static void leaves_by_any_stream(const unsigned *indices, unsigned count)
+static void leaves_by_any_stream(const unsigned *indices, unsigned count, bool threads)
 {
     uint64_t until = braid_now_ns() + 10 * BRAID_NS_PER_S;
     struct braid_conn *conn;
@@ -128,7 +132,8 @@ static void leaves_by_any_stream(const unsigned *indices, unsigned count)
                                                    .threads_help = true,
                                                    .guess = 1,
                                                    .streams = 3};
-    braid_io_open();
+    if (threads)
+        braid_io_open();
     conn = connection(indices, count, peers);
     send = &conn->tx->sends[0];
     send->base.conn = conn;
@@ -164,15 +169,69 @@ static void leaves_by_any_stream(const unsigned *indices, unsigned count)
 
 static void streams_come_in_any_order(void **state)
 {
-    leaves_by_any_stream((const unsigned[]){0, 1, 2, 3}, 4);
-    leaves_by_any_stream((const unsigned[]){0, 2, 1, 3}, 4);
-    leaves_by_any_stream((const unsigned[]){0, 3, 2, 1}, 4);
+    leaves_by_any_stream((const unsigned[]){0, 1, 2, 3}, 4, true);
+    leaves_by_any_stream((const unsigned[]){0, 2, 1, 3}, 4, true);
+    leaves_by_any_stream((const unsigned[]){0, 3, 2, 1}, 4, true);
+}
+
+/* Where no I/O thread can be started, the callers move what waits. */
+static void threads_never_come(void **state)
+{
+    leaves_by_any_stream((const unsigned[]){0, 1}, 2, false);
 }
 
 static void streams_never_come(void **state)
 {
-    leaves_by_any_stream((const unsigned[]){0, 2}, 2);
-    leaves_by_any_stream((const unsigned[]){0, 3, 2}, 3);
+    leaves_by_any_stream((const unsigned[]){0, 2}, 2, true);
+    leaves_by_any_stream((const unsigned[]){0, 3, 2}, 3, true);
+}
+
+static char said[4096];
+
+static void take_line(int level, unsigned long subsys, const char *file, int line,
+                      const char *format, ...)
+{
+    size_t at = strlen(said);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(said + at, sizeof(said) - at, format, args);
+    va_end(args);
+}
+
+/* What does not move for 10 s is described once: the message, and each lane. */
+static void a_stall_is_described(void **state)
+{
+    static const unsigned indices[] = {0, 2};
+    int peers[2];
+    struct braid_conn *conn = connection(indices, 2, peers);
+    struct braid_send *send = &conn->tx->sends[0];
+
+    send->base = (struct braid_request){BRAID_REQUEST_SEND, conn};
+    send->bytes = BYTES;
+    send->chunks = 4;
+    atomic_store(&send->left, 3);
+    atomic_store(&send->state, BRAID_SEND_ACTIVE);
+    braid_log_set_sink(take_line);
+    said[0] = '\0';
+    braid_stall_look(&send->base);
+    conn->stall_ns -= 11 * BRAID_NS_PER_S;
+    conn->seq_in++; /* something has come */
+    braid_stall_look(&send->base);
+    assert_string_equal(said, "");
+    conn->stall_ns -= 11 * BRAID_NS_PER_S;
+    for (int i = 0; i < 2; i++)
+        braid_stall_look(&send->base);
+    braid_log_set_sink(NULL);
+    assert_non_null(strstr(said, "3 of 4 chunks to go"));
+    assert_non_null(strstr(said, "lane 1, number 2, up: "));
+    assert_null(strstr(strstr(said, "nothing has moved") + 1, "nothing has moved"));
+
+    conn->ops->detach(conn);
+    conn->ops = NULL;
+    braid_conn_free(conn);
+    for (int i = 0; i < 2; i++)
+        close(peers[i]);
 }
 
 /* A rate that grew while nothing was measured gives way to the first measurement. */
@@ -210,7 +269,8 @@ static void guesses_give_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_always_takes_it), cmocka_unit_test(streams_come_in_any_order),
-        cmocka_unit_test(streams_never_come), cmocka_unit_test(guesses_give_way)};
+        cmocka_unit_test(one_always_takes_it),  cmocka_unit_test(streams_come_in_any_order),
+        cmocka_unit_test(streams_never_come),   cmocka_unit_test(threads_never_come),
+        cmocka_unit_test(a_stall_is_described), cmocka_unit_test(guesses_give_way)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
