@@ -35,6 +35,16 @@ for end in "$a:1" "$b:2"; do
   [ "$case" != ipv6 ] || ip -n "$ns" addr add "fd77::$number/64" dev bn0 nodad
 done
 
+plugged() { # CABLE: the kernel says so somewhat later, on a busy machine; one without a carrier is not used
+  for ns in "$a" "$b"; do
+    for _ in $(seq 100); do
+      ip -n "$ns" -o link show dev "$1" | grep -q "state UP" && break
+      sleep 0.1
+    done
+  done
+}
+plugged bn0
+
 traffic() { "$play" --plugin "$plugin" --netns "$a,$b" --timeout 30 --scenario "$@"; }
 discipline() { # for both ends
   for ns in "$a" "$b"; do
@@ -47,6 +57,7 @@ second_cable() {
     ip -n "${end%:*}" link set bn1 up
     ip -n "${end%:*}" addr add "10.78.0.${end#*:}/24" dev bn1
   done
+  plugged bn1
 }
 second_cable_beside() { # in the subnet of the first, which the routes prefer
   ip link add bn1 netns "$a" type veth peer name bn1 netns "$b"
@@ -56,6 +67,7 @@ second_cable_beside() { # in the subnet of the first, which the routes prefer
     ip -n "$ns" addr add "10.77.0.1${end#*:}/24" dev bn1
     ip netns exec "$ns" sh -c 'echo 0 | tee /proc/sys/net/ipv4/conf/*/rp_filter' >/dev/null
   done
+  plugged bn1
 }
 shape() { # CABLE RATE
   for ns in "$a" "$b"; do
