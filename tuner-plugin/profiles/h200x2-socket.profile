@@ -5,8 +5,7 @@ name h200x2-socket
 include generic-socket.profile
 source fit "h200x2-socket.sweep.csv, NCCL 2.28.9, 2026-11-29; least squares by braid-tune fit"
 match_gpu "h200"
-# Also for sockets by Braid's network plugin ("braid-socket"), until a profile measured on those ships.
-match_net "*socket"
+match_net "socket"
 uncover * * *
 match_ranks_min 2 @fit
 match_ranks_max 2 @fit
