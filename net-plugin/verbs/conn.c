@@ -341,10 +341,23 @@ static uint64_t finish_ns(void)
     return MIN(FINISH_NS + ack_ns, FINISH_MAX_NS);
 }
 
+/* The last word: 'B', and by lane how many chunks have come. Returns its bytes. */
+static size_t last_word(const struct verbs_conn *conn, char *text, size_t text_bytes)
+{
+    size_t bytes = (size_t)snprintf(text, text_bytes, "B");
+
+    for (int i = 0; i < conn->lanes_count && bytes + 12 < text_bytes; i++)
+        bytes +=
+            (size_t)snprintf(text + bytes, text_bytes - bytes, " %u", conn->lanes[i]->chunks_in);
+    text[bytes] = '\n';
+    return bytes + 1;
+}
+
 void verbs_detach(struct braid_conn *core)
 {
     struct verbs_conn *conn = braid_conn_tp(core);
     const uint64_t until_ns = braid_now_ns() + finish_ns();
+    char text[sizeof(conn->peer_text)];
     int fd;
 
     if (conn == NULL)
@@ -356,7 +369,7 @@ void verbs_detach(struct braid_conn *core)
         verbs_lane_finish(conn->lanes[i], until_ns);
     braid_maint_remove(&conn->watch);
     if (fd >= 0)
-        braid_maint_linger(fd, "B\n", 2);
+        braid_maint_linger(fd, text, last_word(conn, text, sizeof(text)));
     conn_free(conn);
     braid_conn_set_tp(core, NULL);
 }

@@ -472,6 +472,26 @@ static int post_puts(struct verbs_lane *lane)
 
 /* -- the peer's end ----------------------------------------------------------------------------------------------------------------------------- */
 
+static void fence(struct verbs_lane *lane, int status);
+
+/*
+ * Whether the peer, as it closed, had taken in every chunk that was posted here. Then those that are under way have arrived, and only their
+ * acknowledgements were lost: nobody is there any more to send them again.
+ */
+static bool peer_has_all(const struct verbs_lane *lane)
+{
+    const char *at = lane->conn->peer_text;
+    char *end;
+    unsigned long count = 0;
+
+    for (unsigned i = 0; i <= lane->base.index; i++, at = end) {
+        count = strtoul(at, &end, 10);
+        if (end == at)
+            return false;
+    }
+    return lane->batched == 0 && (uint32_t)count == lane->chunks_out;
+}
+
 /* The peer closed its TCP stream. What it sent before lies here already; once that is taken in, the lane is over. */
 BRAID_COLD static int peer_is_gone(struct verbs_lane *lane, int state)
 {
@@ -479,7 +499,11 @@ BRAID_COLD static int peer_is_gone(struct verbs_lane *lane, int state)
 
     if (lane->quiet_since_ns == 0)
         lane->quiet_since_ns = now;
-    return now - lane->quiet_since_ns < GOODBYE_NS ? 0 : end_lane(lane, state);
+    if (now - lane->quiet_since_ns < GOODBYE_NS)
+        return 0;
+    if (state == VERBS_PEER_BYE && lane->puts_head != lane->puts_tail && peer_has_all(lane))
+        fence(lane, 0);
+    return end_lane(lane, state);
 }
 
 /* What small messages do not need: completions, chunks, and whether the NIC and the peer are still there. */
@@ -564,9 +588,9 @@ static void post_marker(struct verbs_lane *lane)
         lane->posted++;
 }
 
-int verbs_lane_fence(struct braid_lane *base)
+/* The NIC touches nothing of the user's any more; what was under way ends with `status`. */
+BRAID_COLD static void fence(struct verbs_lane *lane, int status)
 {
-    struct verbs_lane *lane = of(base);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
     lane->failed = true;
@@ -579,8 +603,13 @@ int verbs_lane_fence(struct braid_lane *base)
     drain(lane, braid_now_ns() + FENCE_NS);
     for (; lane->puts_head != lane->puts_tail; lane->puts_head++) {
         const struct verbs_put *put = &lane->puts[lane->puts_head % LANE_PUTS];
-        braid_conn_put_done(base, put->owner, put->bytes, -ECANCELED);
+        braid_conn_put_done(&lane->base, put->owner, put->bytes, status);
     }
+}
+
+int verbs_lane_fence(struct braid_lane *base)
+{
+    fence(of(base), -ECANCELED);
     return 0;
 }
 

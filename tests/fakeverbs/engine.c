@@ -32,6 +32,10 @@ static struct fv_qp *local_qps[FV_MAX_QPS];
 static uint32_t local_numbers[FV_MAX_QPS];
 static uint32_t local_count;
 static pthread_rwlock_t local_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+/* lost_acks: until a packet is sent again, and acknowledged by whoever is there */
+#define SENT_AGAIN_NS 5000000u
+
 static _Atomic int64_t pending; /* sends posted and not executed, in this process */
 static _Atomic int64_t sends_posted, sends_completed;
 static _Atomic uint64_t random_state;
@@ -103,7 +107,9 @@ void fv_engine_add(struct fv_qp *qp)
 
 void fv_engine_reset(struct fv_qp *qp)
 {
-    atomic_fetch_sub(&pending, (int64_t)(atomic_load(&qp->posted) - atomic_load(&qp->executed)));
+    atomic_fetch_sub(&pending, (int64_t)(atomic_load(&qp->posted) - atomic_load(&qp->executed)) +
+                                   (qp->held_ns != 0));
+    qp->held_ns = 0;
     atomic_store(&qp->posted, 0);
     atomic_store(&qp->executed, 0);
     atomic_store(&qp->freed, 0);
@@ -138,6 +144,16 @@ static void cqe_push(struct fv_fabric *fabric, uint32_t cq, const struct fv_cqe 
     atomic_store(&ring->tail, tail + 1);
 }
 
+static void release_held(struct fv_fabric *fabric, struct fv_qp *qp, uint32_t status)
+{
+    if (qp->held_ns == 0)
+        return;
+    qp->held_ns = 0;
+    qp->held.status = status;
+    cqe_push(fabric, ((struct fv_cq *)qp->qp.send_cq)->index, &qp->held);
+    atomic_fetch_sub(&pending, 1);
+}
+
 static void push_send_cqe(struct attempt *a, uint32_t status, uint32_t vendor_err)
 {
     static const enum ibv_wc_opcode opcodes[] = {
@@ -158,7 +174,16 @@ static void push_send_cqe(struct attempt *a, uint32_t status, uint32_t vendor_er
                                .frees = atomic_load(&a->qp->executed) + 1,
                                .is_send = true};
 
-    cqe_push(a->fabric, ((struct fv_cq *)a->qp->qp.send_cq)->index, &cqe);
+    const uint32_t cq = ((struct fv_cq *)a->qp->qp.send_cq)->index;
+
+    release_held(a->fabric, a->qp, status == IBV_WC_SUCCESS ? status : IBV_WC_WR_FLUSH_ERR);
+    if (fv_script_get()->lost_acks && status == IBV_WC_SUCCESS) {
+        a->qp->held = cqe;
+        a->qp->held_ns = now_ns();
+        atomic_fetch_add(&pending, 1);
+    } else {
+        cqe_push(a->fabric, cq, &cqe);
+    }
 }
 
 void fv_qp_fail(struct fv_fabric *fabric, uint32_t index)
@@ -445,6 +470,13 @@ static bool step(struct fv_qp *qp)
     enum outcome outcome;
     uint32_t vendor_err = 0;
 
+    if (qp->held_ns != 0 && now_ns() - qp->held_ns > SENT_AGAIN_NS) {
+        fv_fabric_lock(fabric);
+        a.remote = &fabric->qps[a.local->dest_qp % FV_MAX_QPS];
+        if (reachable(&a))
+            release_held(fabric, qp, IBV_WC_SUCCESS);
+        fv_fabric_unlock(fabric);
+    }
     if (executed == atomic_load(&qp->posted))
         return false;
     a.send = &qp->sq[executed % qp->sq_depth];

@@ -57,6 +57,9 @@ struct fv_qp {
     struct fv_send *sq;
     uint32_t sq_depth, inline_max, max_sge;
     _Atomic uint32_t posted, executed, freed;
+    /* since when `held` waits for the next completion (lost_acks); 0: it does not */
+    uint64_t held_ns;
+    struct fv_cqe held;
 };
 
 extern _Atomic int64_t fv_live_objects;

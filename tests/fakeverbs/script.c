@@ -241,6 +241,8 @@ static void parse_words(struct fv_script *s, char **words, const char *line)
     } else if (strcmp(words[0], "order") == 0 && words[1]) {
         s->random_order = strcmp(words[1], "random") == 0;
         s->seed = words[2] ? strtoull(words[2], NULL, 0) : 1;
+    } else if (strcmp(words[0], "lost_acks") == 0) {
+        s->lost_acks = true;
     } else if (strcmp(words[0], "retry_ms") == 0 && words[1]) {
         s->retry_ms = strtoll(words[1], NULL, 0);
     } else if (strcmp(words[0], "fail") == 0 || strcmp(words[0], "status") == 0 ||

@@ -35,6 +35,8 @@ struct fv_script {
     uint64_t seed;
     /* upper bound of the time after which an unanswered packet becomes an error */
     int64_t retry_ms;
+    /* acknowledgements are lost: a send completes with the next one, or some ms later if the peer is still there */
+    bool lost_acks;
     uint32_t device_count;
     struct fv_device_state devices[FV_MAX_DEVICES];
     struct fv_fail_rule fails[FV_MAX_RULES];
