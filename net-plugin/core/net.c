@@ -112,14 +112,14 @@ int braid_net_isend(struct braid_conn *conn, const void *data, size_t bytes, int
     return err == -EAGAIN ? 0 : err;
 }
 
-/* LL128 in GPU memory needs stores in order, which only a NIC that writes there itself gives. */
+/* LL and LL128 in GPU memory need whole words in order, which only a NIC that writes there itself gives. */
 static int refuse_polled(struct braid_conn *conn, int n, struct braid_mr *const *mrs)
 {
     for (int i = 0; i < n && mrs != NULL; i++) {
         if (mrs[i] == NULL || mrs[i]->type != BRAID_PTR_CUDA)
             continue;
         BRAID_WARN("NCCL wants to poll GPU memory while data from %s lands there, which transport "
-                   "%s fills by copy engine, in no order: set NCCL_PROTO=^LL128 or "
+                   "%s fills by copy engine, in no order: set NCCL_PROTO=Simple or "
                    "BRAID_SOCKET_CUDA=0",
                    conn->peer, conn->ops->name);
         return -EOPNOTSUPP;

@@ -27,7 +27,7 @@ check_cuda() {
   local folder=$OUT/cuda used
   mkdir -p "$folder"
   rm -f "$folder"/nccl-*.log
-  BRAID_SOCKET_CUDA=1 NCCL_NET_GDR_LEVEL=SYS NCCL_NET_GDR_READ=1 NCCL_PROTO=${NCCL_PROTO:-^LL128} timeout -k 10 110 \
+  BRAID_SOCKET_CUDA=1 NCCL_NET_GDR_LEVEL=SYS NCCL_NET_GDR_READ=1 NCCL_PROTO=${NCCL_PROTO:-Simple} timeout -k 10 110 \
     tests/gpu/with_mps "$build/bin/nccl_sockets" check --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$folder" || return
   used=$(cat "$folder"/nccl-*.log | grep -c "via NET/Braid/.*GDRDMA")
   echo "check-cuda: NCCL's log has $used channel ends with GPU memory over Braid, $(cat "$folder"/nccl-*.log | grep "via NET/Braid" | grep -vc GDRDMA) without"
