@@ -67,14 +67,9 @@ void host_grid_run(void (*kernel)(void *argument), void *argument, uint32_t ctas
     for (uint32_t i = 0; i < all; i++) {
         starts[i].kernel = kernel;
         starts[i].argument = argument;
-        starts[i].self = (struct host_thread){i % threads,
-                                              threads,
-                                              i / threads,
-                                              ctas,
-                                              &warps[i / BRAID_WARP_THREADS],
-                                              &blocks[i / threads],
-                                              0,
-                                              0};
+        starts[i].self = (struct host_thread){
+            i % threads,          threads, i / threads, ctas, &warps[i / BRAID_WARP_THREADS],
+            &blocks[i / threads], 0,       0,           0};
         if (pthread_create(&starts[i].id, &attributes, thread_main, &starts[i]) != 0)
             abort();
     }

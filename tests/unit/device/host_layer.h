@@ -1,7 +1,8 @@
 /*
  * The instruction layer of the device headers for a host compiler (BRAID_PTX_LAYER): flags are C11-style atomics, data are plain
  * accesses, so that ThreadSanitizer sees a race wherever a flag does not order data; CUDA threads are POSIX threads, warps have 4.
- * The clock is CLOCK_MONOTONIC. Fences become read-modify-writes of one word, because ThreadSanitizer does not follow fences.
+ * The clock is CLOCK_MONOTONIC. ThreadSanitizer does not follow fences: they become read-modify-writes of one word, and relaxed stores of
+ * flags behind one, with no data stored between, become releases.
  * Included by braid/device/config.cuh; host_grid.c runs the threads.
  */
 #ifndef BRAID_TESTS_HOST_LAYER_H
@@ -38,6 +39,7 @@ struct host_thread {
     uint32_t thread, threads, block, blocks;
     struct host_barrier *warp, *cta;
     unsigned warp_turn, cta_turn;
+    int fenced; /* a fence, and no data stored since */
 };
 
 extern _Thread_local struct host_thread host_thread;
@@ -55,6 +57,14 @@ int host_barrier_wait(struct host_barrier *b, unsigned *turn, int bit);
     {                                                                                              \
         __atomic_store_n((type *)p, v, order);                                                     \
     }
+#define HOST_STORE_RELAXED(name, type)                                                             \
+    BRAID_FN void name(void *p, type v)                                                            \
+    {                                                                                              \
+        if (host_thread.fenced)                                                                    \
+            __atomic_store_n((type *)p, v, HOST_RELEASE);                                          \
+        else                                                                                       \
+            __atomic_store_n((type *)p, v, __ATOMIC_RELAXED);                                      \
+    }
 #define HOST_PLAIN(n, type)                                                                        \
     BRAID_FN type braid_ptx_load##n(const void *p)                                                 \
     {                                                                                              \
@@ -62,6 +72,7 @@ int host_barrier_wait(struct host_barrier *b, unsigned *turn, int bit);
     }                                                                                              \
     BRAID_FN void braid_ptx_store##n(void *p, type v)                                              \
     {                                                                                              \
+        host_thread.fenced = 0;                                                                    \
         *(type *)p = v;                                                                            \
     }
 
@@ -84,11 +95,11 @@ HOST_LOAD(braid_ptx_load_relaxed_gpu_u32, uint32_t, __ATOMIC_RELAXED)
 HOST_LOAD(braid_ptx_load_relaxed_gpu_u64, uint64_t, __ATOMIC_RELAXED)
 HOST_STORE(braid_ptx_store_release_sys_u32, uint32_t, HOST_RELEASE)
 HOST_STORE(braid_ptx_store_release_sys_u64, uint64_t, HOST_RELEASE)
-HOST_STORE(braid_ptx_store_relaxed_sys_u32, uint32_t, __ATOMIC_RELAXED)
-HOST_STORE(braid_ptx_store_relaxed_sys_u64, uint64_t, __ATOMIC_RELAXED)
+HOST_STORE_RELAXED(braid_ptx_store_relaxed_sys_u32, uint32_t)
+HOST_STORE_RELAXED(braid_ptx_store_relaxed_sys_u64, uint64_t)
 HOST_STORE(braid_ptx_store_release_gpu_u32, uint32_t, HOST_RELEASE)
-HOST_STORE(braid_ptx_store_relaxed_gpu_u32, uint32_t, __ATOMIC_RELAXED)
-HOST_STORE(braid_ptx_store_relaxed_gpu_u64, uint64_t, __ATOMIC_RELAXED)
+HOST_STORE_RELAXED(braid_ptx_store_relaxed_gpu_u32, uint32_t)
+HOST_STORE_RELAXED(braid_ptx_store_relaxed_gpu_u64, uint64_t)
 HOST_PLAIN(8, uint64_t)
 HOST_PLAIN(4, uint32_t)
 HOST_PLAIN(2, uint16_t)
@@ -101,6 +112,7 @@ BRAID_FN struct braid_vec16 braid_ptx_load16(const void *p)
 
 BRAID_FN void braid_ptx_store16(void *p, struct braid_vec16 v)
 {
+    host_thread.fenced = 0;
     *(struct braid_vec16 *)p = v;
 }
 
@@ -145,6 +157,7 @@ BRAID_FN uint32_t braid_ptx_cas_gpu_u32(void *p, uint32_t expected, uint32_t v)
 BRAID_FN void braid_ptx_fence_sys(void)
 {
     __atomic_fetch_add(&host_fence_word, 1, __ATOMIC_ACQ_REL);
+    host_thread.fenced = 1;
 }
 
 BRAID_FN void braid_ptx_fence_proxy_async_global(void)
