@@ -62,9 +62,10 @@ int braid_net_reg_mr(struct braid_conn *conn, void *addr, size_t bytes, int type
  */
 static void revoke(struct braid_conn *conn)
 {
-    unsigned count = atomic_load(&conn->lanes_count);
+    unsigned count;
 
     braid_conn_fail(conn, -ECANCELED);
+    count = atomic_load(&conn->lanes_count); /* after that, see braid_conn_add_lane */
     for (unsigned i = 0; i < count; i++) {
         struct braid_lane *lane = conn->lanes[i];
         while (!braid_lane_trylock(lane))

@@ -314,6 +314,14 @@ int braid_socket_control(struct braid_lane *base, const struct braid_rec *rec, c
     return 0;
 }
 
+/* Its owner may not call again, but the peer waits for what lies in tx. A thread that is about to rest finds the lane armed, and the word. */
+static void leave_to_thread(struct braid_socket_lane *lane)
+{
+    atomic_store(&lane->io_owed, true);
+    if (!atomic_load(&lane->io_armed))
+        braid_io_arm(lane);
+}
+
 int braid_socket_push(struct braid_lane *base)
 {
     struct braid_socket_lane *lane = lane_of(base);
@@ -325,10 +333,7 @@ int braid_socket_push(struct braid_lane *base)
         return (int)sent;
     if (lane->tx_sent == lane->tx_have || lane->peer_gone)
         return 0;
-    /* Its owner may not call again, but the peer waits. A thread that is about to rest finds the lane armed, and the word. */
-    atomic_store(&lane->io_owed, true);
-    if (!atomic_load(&lane->io_armed))
-        braid_io_arm(lane);
+    leave_to_thread(lane);
     return -EAGAIN;
 }
 
@@ -738,6 +743,9 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
         atomic_fetch_add(&lane->probe->cpu_ns, braid_socket_cpu_ns() - from);
     if (moved > 0 && (is_for_threads(lane) || waits_for_threads(lane)))
         braid_io_arm(lane);
+    /* Records of messages that are done for their owner: small ones, and starts of those whose chunks go by other streams. */
+    if (moved >= 0 && !lane->put_active && lane->tx_sent != lane->tx_have && !lane->peer_gone)
+        leave_to_thread(lane);
     return moved;
 }
 

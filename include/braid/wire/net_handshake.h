@@ -23,8 +23,9 @@
 
 #define BRAID_HANDLE_MAGIC 0x48445242u /* "BRDH" */
 #define BRAID_HS_MAGIC     0x53485242u /* "BRHS" */
-#define BRAID_WIRE_VERSION 1           /* newest that this build speaks */
-#define BRAID_WIRE_OLDEST  1           /* oldest that this build speaks */
+/* 2: eager messages cost, and the window is, four times as much: two ends that count differently would end in the middle of a job. */
+#define BRAID_WIRE_VERSION 2 /* newest that this build speaks */
+#define BRAID_WIRE_OLDEST  2 /* oldest that this build speaks */
 
 #define BRAID_SECRET_BYTES 32
 #define BRAID_NONCE_BYTES  16

@@ -156,6 +156,21 @@ static void version_mismatch(void **state)
     assert_non_null(strstr(p.client.why, "speaks 7 to 9"));
 }
 
+/* Version 1 counted eager messages differently. */
+static void an_older_count_of_credit(void **state)
+{
+    struct pair p;
+    struct braid_hs_hello *hello;
+
+    start(&p, secret, secret);
+    hello = (struct braid_hs_hello *)(void *)(p.client.out + sizeof(struct braid_hs_header));
+    hello->version_oldest = hello->version_newest = 1;
+    run(&p);
+    assert_int_equal(p.server.error, -EPROTONOSUPPORT);
+    assert_int_equal(p.client_action, BRAID_HS_FAILED);
+    assert_non_null(strstr(p.client.why, "speaks 1 to 1"));
+}
+
 /* Ranks whose tuners decide differently must not talk, and both hear both hashes. */
 static void different_tuners(void **state)
 {
@@ -251,6 +266,7 @@ int main(void)
         cmocka_unit_test(wrong_secret),
         cmocka_unit_test(server_without_secret),
         cmocka_unit_test(version_mismatch),
+        cmocka_unit_test(an_older_count_of_credit),
         cmocka_unit_test(different_tuners),
         cmocka_unit_test(foreign_bytes),
         cmocka_unit_test(oversized_message),
