@@ -7,8 +7,8 @@
  * retraces what the receiver did with the eager ones before. Announcements (braid_recv_word) are therefore complete and in posted
  * order, but they may be late: small receives are announced in bulk, long after they were filled.
  *
- * Threading. `lock` is a spin lock over matching state, held for microseconds, never across a system call. The lock of a lane is
- * taken before it. Chunk counters and lane lists are atomics, because I/O threads touch them without `lock`; `put_lock` covers the list of
+ * Threading. `lock` is a spin lock over matching state, held for microseconds; the only system call under it sends a small body from
+ * where it lies. The lock of a lane is taken before it. Chunk counters and lane lists are atomics, because I/O threads touch them without `lock`; `put_lock` covers the list of
  * messages that have chunks to hand out. Handshake, streams and close belong to the maintenance lock.
  */
 #ifndef BRAID_NET_CONN_H
