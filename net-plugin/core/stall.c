@@ -1,7 +1,7 @@
 /*
- * What is said about a connection on which nothing moves although its peer is there: which request waits, for what, and what each lane is at. It
- * changes nothing: a wait may be as long as the peer wants it to be. Once a
- * connection. Called by whoever tests its requests.
+ * What is said about a connection on which nothing moves although its peer is there: which request waits, for what, and what each lane is at.
+ * Once a connection. It changes nothing: a wait may be as long as the peer wants it to be. Owns stall_* of the connection. Called by whoever
+ * tests its requests.
  */
 #include "net-plugin/core/conn.h"
 

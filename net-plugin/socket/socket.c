@@ -62,7 +62,8 @@ static pthread_mutex_t stages_lock = PTHREAD_MUTEX_INITIALIZER; /* making of sta
 
 /*
  * The most threads: half of the processors, as far as they are this rank's; the other half is for NCCL's threads and the program. On 32
- * of them 16 threads moved a fifth to a quarter more than 6 wherever NCCL used four channels. Threads that are not needed are not started.
+ * of them 16 threads moved a fifth to a third more than 6 in reductions and gathers of 64 MiB and more over four channels of NCCL, no more in
+ * those of 4 MiB (rows of nccl_sockets_sweep: `fast`, `t16s3fast`). Threads that are not needed are not started.
  * Ranks that were bound to different processors do not share them.
  */
 unsigned braid_socket_threads_for(unsigned cpus, unsigned online, unsigned ranks)

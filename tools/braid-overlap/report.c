@@ -121,6 +121,15 @@ static void json_value(FILE *f, const char *name, double value, bool *first)
     *first = false;
 }
 
+/* "profile FOLDERS/FILE" without the folders: where a profile lies on this machine is nothing for a row. */
+static void json_reason(FILE *f, const char *reason)
+{
+    bool profile = strncmp(reason, "profile ", 8) == 0;
+    const char *slash = profile ? strrchr(reason, '/') : NULL;
+
+    fprintf(f, "%s%s", slash != NULL ? "profile " : "", slash != NULL ? slash + 1 : reason);
+}
+
 static void json_row(struct bench *b, const char *setting, const char *metric, double value,
                      const struct stats *s, const struct numbers *n)
 {
@@ -156,7 +165,8 @@ static void json_row(struct bench *b, const char *setting, const char *metric, d
     if (n != NULL) {
         fprintf(f, ", \"peers\": {");
         json_value(f, "serial", (n->a > n->b_fastest ? n->a : n->b_fastest) / n->c, &first);
-        fprintf(f, "}, \"note\": \"%s", b->reason);
+        fprintf(f, "}, \"note\": \"");
+        json_reason(f, b->reason);
         if (!isnan(mhz(bench_default(b))))
             fprintf(f, "; clock A %.0f, D %.0f MHz", mhz(bench_find(b, "product")),
                     mhz(bench_default(b)));

@@ -9,6 +9,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -147,9 +148,14 @@ def write_rows(log, name, found, us, b_fastest, info, sound):
     log.write(json.dumps({**base, "metric": "efficiency_ratio", "value": round(ideal / us["D_braid"], 4),
                           "spread": [round(ideal / high, 4), round(ideal / low, 4)], "peers": peers,
                           **({"limit": target(a, b_fastest), "limit_name": "target"} if target(a, b_fastest) else {}),
-                          "note": f"{info['method']}, {info['num_splits']} splits ({info['reason']}); serial check {sound:+.3f}"
+                          "note": f"{info['method']}, {info['num_splits']} splits ({without_folders(info['reason'])}); serial check {sound:+.3f}"
                                   + ("" if abs(sound) <= 0.1 else ", void"), **row_base()}) + "\n")
     log.flush()
+
+
+def without_folders(reason):
+    """Where a profile lies on this machine is nothing for a row."""
+    return re.sub(r"(?<=profile )\S*/", "", reason)
 
 
 def case(op, m, n, k):

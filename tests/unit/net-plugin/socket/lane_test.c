@@ -118,6 +118,17 @@ static struct braid_conn *connection(const unsigned *indices, unsigned count, in
     return conn;
 }
 
+/* One I/O thread, and up to three streams of which one is wanted. */
+static void plan_threads(void)
+{
+    braid_socket_plan = (struct braid_socket_plan){.thread_bytes = BYTES / 4,
+                                                   .lanes_max = 100,
+                                                   .threads = 1,
+                                                   .threads_help = true,
+                                                   .guess = 1,
+                                                   .streams = 3};
+}
+
 /* What waits leaves by one of the streams that are there, whichever of them came first, and if the first one never came. */
 static void leaves_by_any_stream(const unsigned *indices, unsigned count, bool threads)
 {
@@ -129,12 +140,7 @@ static void leaves_by_any_stream(const unsigned *indices, unsigned count, bool t
 
     assert_non_null(data);
     assert_non_null(sink);
-    braid_socket_plan = (struct braid_socket_plan){.thread_bytes = BYTES / 4,
-                                                   .lanes_max = 100,
-                                                   .threads = 1,
-                                                   .threads_help = true,
-                                                   .guess = 1,
-                                                   .streams = 3};
+    plan_threads();
     if (threads)
         braid_io_open();
     conn = connection(indices, count, peers);
@@ -207,12 +213,7 @@ static void what_is_promised_goes(void **state)
 
     assert_non_null(data);
     assert_non_null(sink);
-    braid_socket_plan = (struct braid_socket_plan){.thread_bytes = BYTES / 4,
-                                                   .lanes_max = 100,
-                                                   .threads = 1,
-                                                   .threads_help = true,
-                                                   .guess = 1,
-                                                   .streams = 3};
+    plan_threads();
     braid_io_open();
     conn = connection(indices, 2, peers);
     control = (struct braid_socket_lane *)conn->lanes[0];
