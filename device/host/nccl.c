@@ -29,6 +29,7 @@ struct braid_nccl_boot {
     uint64_t timeout_ns;
     uint64_t buffer; /* GPU memory: one part to send, then `ranks` parts to receive */
     size_t buffer_bytes;
+    bool late; /* an all-gather did not end in time: NCCL may still put it on the stream */
 };
 
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_INT8 = 0 };
@@ -66,23 +67,49 @@ static int find(struct braid_nccl_boot *boot, void *library)
     return 0;
 }
 
-/* Waits for the stream within the bound. */
-static int wait_stream(struct braid_nccl_boot *boot)
+/* The communicator's own state: 0, or -EIO with the reason said. */
+static int check_nccl(struct braid_nccl_boot *boot, int *nccl_p)
+{
+    if (boot->async_error(boot->comm, nccl_p) == NCCL_SUCCESS &&
+        (*nccl_p == NCCL_SUCCESS || *nccl_p == NCCL_IN_PROGRESS))
+        return 0;
+    BRAID_WARN("NCCL as bootstrap: the communicator failed with NCCL result %d", *nccl_p);
+    return -EIO;
+}
+
+static int too_late(struct braid_nccl_boot *boot)
+{
+    boot->late = true;
+    BRAID_WARN("NCCL as bootstrap: an all-gather did not end within %llu ms",
+               (unsigned long long)(boot->timeout_ns / BRAID_NS_PER_MS));
+    return -ETIMEDOUT;
+}
+
+/*
+ * Waits within the bound until the all-gather is done: first, of a non-blocking communicator, until NCCL has put it on the stream
+ * (`nccl` is what ncclAllGather returned), then for the stream.
+ */
+static int wait_gathered(struct braid_nccl_boot *boot, int nccl)
 {
     uint64_t deadline = braid_now_ns() + boot->timeout_ns;
-    int result, nccl = NCCL_SUCCESS;
+    int result, rc;
 
+    while (nccl == NCCL_IN_PROGRESS) {
+        rc = check_nccl(boot, &nccl);
+        if (rc != 0)
+            return rc;
+        if (nccl != NCCL_IN_PROGRESS)
+            break;
+        if (braid_now_ns() > deadline)
+            return too_late(boot);
+        braid_sleep_ns(20 * BRAID_NS_PER_US);
+    }
     while ((result = boot->cuda->stream_query(boot->stream)) == BRAID_CU_NOT_READY) {
-        if (boot->async_error(boot->comm, &nccl) != NCCL_SUCCESS ||
-            (nccl != NCCL_SUCCESS && nccl != NCCL_IN_PROGRESS)) {
-            BRAID_WARN("NCCL as bootstrap: the communicator failed with NCCL result %d", nccl);
-            return -EIO;
-        }
-        if (braid_now_ns() > deadline) {
-            BRAID_WARN("NCCL as bootstrap: an all-gather did not end within %llu ms",
-                       (unsigned long long)(boot->timeout_ns / BRAID_NS_PER_MS));
-            return -ETIMEDOUT;
-        }
+        rc = check_nccl(boot, &nccl);
+        if (rc != 0)
+            return rc;
+        if (braid_now_ns() > deadline)
+            return too_late(boot);
         braid_sleep_ns(20 * BRAID_NS_PER_US);
     }
     return braid_cuda_errno(result);
@@ -123,13 +150,7 @@ static int gather(struct braid_nccl_boot *boot, const void *mine, void *all, siz
         BRAID_WARN("NCCL as bootstrap: ncclAllGather failed with NCCL result %d", nccl);
         return -EIO;
     }
-    while (
-        nccl ==
-        NCCL_IN_PROGRESS) { /* a non-blocking communicator: the operation is not on the stream yet */
-        if (boot->async_error(boot->comm, &nccl) != NCCL_SUCCESS)
-            return -EIO;
-    }
-    rc = wait_stream(boot);
+    rc = wait_gathered(boot, nccl);
     if (rc != 0)
         return rc;
     rc = braid_cuda_errno(
@@ -219,8 +240,8 @@ void braid_nccl_boot_close(struct braid_nccl_boot *boot)
 
     if (boot == NULL)
         return;
-    /* After a timeout the stream still has NCCL's kernel on it: then nothing here may be freed. */
-    if (boot->cuda->context_push(boot->context) == BRAID_CU_SUCCESS) {
+    /* After a timeout NCCL still has the stream and the buffer: then nothing here may be freed. */
+    if (!boot->late && boot->cuda->context_push(boot->context) == BRAID_CU_SUCCESS) {
         if (boot->cuda->stream_query(boot->stream) != BRAID_CU_NOT_READY) {
             if (boot->buffer != 0)
                 boot->cuda->mem_free(boot->buffer);

@@ -6,6 +6,7 @@
 #include "device/host/host.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,27 @@ static bool gpus_connect(const struct braid_comm *comm, const struct braid_hello
     return comm->cuda->device_can_access(&can, comm->gpu, ordinal) == BRAID_CU_SUCCESS && can != 0;
 }
 
+/* Says why rank i is not reached: -EXDEV and -EHOSTUNREACH as identity.c means them, -ENXIO no peer access. No failure if allowed. */
+static void say_why(const struct braid_comm *comm, int i, int why)
+{
+    char text[256];
+
+    if (why == -EXDEV)
+        snprintf(text, sizeof(text),
+                 "runs in another container of this host (its network or PID namespace differs) "
+                 "and fabric handles are not available here: start the ranks in one container, or "
+                 "with shared namespaces (docker: --network host --pid host)");
+    else if (why == -ENXIO)
+        snprintf(text, sizeof(text), "has GPU %d, and GPU %d here has no peer access to it",
+                 comm->hello[i].gpu, comm->gpu);
+    else
+        snprintf(text, sizeof(text), "runs on another host and fabric handles are not available");
+    if (comm->config.allow_partial != 0)
+        BRAID_INFO(BRAID_LOG_INIT, "no memory road from rank %d: rank %d %s", comm->rank, i, text);
+    else
+        BRAID_WARN("device communicator of rank %d: rank %d %s", comm->rank, i, text);
+}
+
 /* 0 when rank i's memory can be reached from here, otherwise why not; sets comm->share[i]. */
 static int judge(struct braid_comm *comm, int i)
 {
@@ -53,18 +75,12 @@ static int judge(struct braid_comm *comm, int i)
         comm->share[i] = BRAID_SHARE_PROCESS;
     else if (comm->handle_type == BRAID_CU_HANDLE_FD)
         rc = braid_identity_same_host(self, peer);
-    if (rc == -EXDEV)
-        BRAID_WARN("rank %d runs in another container of this host (its network or PID namespace "
-                   "differs) and fabric handles are not available here: start the ranks in one "
-                   "container, or with shared namespaces (docker: --network host --pid host)",
-                   i);
-    else if (rc != 0)
-        BRAID_WARN("rank %d runs on another host and fabric handles are not available", i);
-    if (rc == 0 && !gpus_connect(comm, peer)) {
+    if (rc == 0 && !gpus_connect(comm, peer))
+        rc = -ENXIO;
+    if (rc != 0)
+        say_why(comm, i, rc);
+    if (rc == -ENXIO)
         rc = -EHOSTUNREACH;
-        BRAID_WARN("GPU %d here and GPU %d of rank %d have no peer access", comm->gpu, peer->gpu,
-                   i);
-    }
     if (rc != 0)
         comm->share[i] = BRAID_SHARE_NONE;
     return rc;

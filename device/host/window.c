@@ -139,7 +139,47 @@ static int offer_new(struct braid_window *window, struct braid_offer *offer, int
                : 0;
 }
 
-/* Offers memory of the caller: CUDA IPC for cudaMalloc, a descriptor for exportable VMM memory. */
+/*
+ * Is there a rank that only fabric handles reach, because it runs on another host or in another container? 0, or -EHOSTUNREACH or
+ * -EXDEV, and *who is that rank. CUDA IPC and descriptors do not get there.
+ */
+static int only_by_fabric(const struct braid_comm *comm, int *who)
+{
+    for (int i = 0; i < comm->ranks; i++) {
+        int rc = braid_identity_same_host(&comm->hello[comm->rank], &comm->hello[i]);
+
+        *who = i;
+        if (rc != 0 && comm->share[i] == BRAID_SHARE_HANDLE && comm->reach[i] != BRAID_ROAD_NONE)
+            return rc;
+    }
+    return 0;
+}
+
+/* Offers memory of the caller to a rank elsewhere: as a fabric handle, which only some VMM memory has. `why` is only_by_fabric's. */
+static int offer_caller_by_fabric(struct braid_window *window, uint64_t base, int why, int who,
+                                  struct braid_offer *offer)
+{
+    const struct braid_cuda *cuda = window->comm->cuda;
+    uint64_t handle;
+
+    if (cuda->mem_retain(&handle, (void *)(uintptr_t)base) == BRAID_CU_SUCCESS) {
+        int result = cuda->mem_export(offer->handle, handle, BRAID_CU_HANDLE_FABRIC, 0);
+
+        cuda->mem_release(handle);
+        if (result == BRAID_CU_SUCCESS) {
+            offer->kind = BRAID_OFFER_FABRIC;
+            return 0;
+        }
+    }
+    BRAID_WARN("window over %#llx: rank %d runs %s, so this memory can be shared by fabric handle "
+               "only, and it has none: use braid_window_alloc, or memory made with "
+               "CU_MEM_HANDLE_TYPE_FABRIC",
+               (unsigned long long)window->local, who,
+               why == -EXDEV ? "in another container of this host" : "on another host");
+    return why;
+}
+
+/* Offers memory of the caller: CUDA IPC for cudaMalloc, a descriptor (to ranks elsewhere a fabric handle) for VMM memory. */
 static int offer_caller(struct braid_window *window, struct braid_offer *offer, int *fd_p)
 {
     struct braid_comm *comm = window->comm;
@@ -147,7 +187,7 @@ static int offer_caller(struct braid_window *window, struct braid_offer *offer, 
     struct braid_cu_handle ipc;
     uint64_t base = 0, handle;
     size_t bytes = 0;
-    int rc, result = cuda->mem_range(&base, &bytes, window->local);
+    int rc, who, result = cuda->mem_range(&base, &bytes, window->local);
 
     if (result != BRAID_CU_SUCCESS) {
         BRAID_WARN("window over %#llx: not GPU memory: %s", (unsigned long long)window->local,
@@ -164,6 +204,9 @@ static int offer_caller(struct braid_window *window, struct braid_offer *offer, 
     offer->offset = window->local - base;
     if (!needs_handles(comm))
         return 0;
+    rc = only_by_fabric(comm, &who);
+    if (rc != 0)
+        return offer_caller_by_fabric(window, base, rc, who, offer);
     if (cuda->ipc_get(&ipc, base) == BRAID_CU_SUCCESS) {
         offer->kind = BRAID_OFFER_IPC;
         memcpy(offer->handle, ipc.bytes, sizeof(offer->handle));
@@ -193,8 +236,13 @@ static int check_offers(struct braid_window *window, const struct braid_offer *o
         }
     }
     for (int i = 0; i < comm->ranks; i++) {
-        if (offers[i].bytes != offers[0].bytes || offers[i].serial != offers[0].serial ||
-            offers[i].peers_given != offers[0].peers_given) {
+        if (offers[i].peers_given != offers[0].peers_given) {
+            BRAID_WARN("window %u: of ranks 0 and %d only rank %d gives the peers' addresses; all "
+                       "ranks must, or none",
+                       offers[i].serial, i, offers[i].peers_given ? i : 0);
+            return -EINVAL;
+        }
+        if (offers[i].bytes != offers[0].bytes || offers[i].serial != offers[0].serial) {
             BRAID_WARN("window: rank %d asks for window %u of %llu bytes, rank 0 for window %u of "
                        "%llu: all ranks must make the same windows in the same order",
                        i, offers[i].serial, (unsigned long long)offers[i].bytes, offers[0].serial,
@@ -431,8 +479,12 @@ int braid_window_register(struct braid_comm *comm, void *pointer, size_t bytes,
     window->local = (uint64_t)(uintptr_t)pointer;
     offer.status = health(comm, bytes);
     if (offer.status == 0 &&
-        (pointer == NULL || (peers != NULL && peers[comm->rank] != window->local)))
+        (pointer == NULL || (peers != NULL && peers[comm->rank] != window->local))) {
         offer.status = -EINVAL;
+        BRAID_WARN("window over %#llx: %s", (unsigned long long)window->local,
+                   pointer == NULL ? "there is no memory at NULL"
+                                   : "the peers' addresses do not have it as this rank's own");
+    }
     if (offer.status == 0 && peers != NULL)
         offer.kind = BRAID_OFFER_ADDRESS;
     else if (offer.status == 0)

@@ -22,6 +22,11 @@
  * many communicators, also of several ranks (one thread a rank for the collective calls).
  * CUDA: the library opens libcuda.so.1 at run time and uses the primary context of the GPU (the one that the CUDA runtime and
  * PyTorch use). It is loaded and linked without any GPU; braid_comm_create then returns -ENODEV.
+ * Kernels that wait for a peer need that peer's kernel to run at the same time. So when ranks share a GPU, ask
+ * braid_comm_check_launch before a launch, and let processes share it through CUDA MPS (without, the GPU runs one process at a time).
+ * Ranks that are threads of one process need non-blocking streams of their own (kernels of the legacy stream run one by one) and, set
+ * before CUDA starts, CUDA_DEVICE_MAX_CONNECTIONS of at least the number of these streams (up to 32); and none of them makes a call that waits
+ * for the GPU (cudaFree, cudaMalloc, loading a module) while another's kernel waits for it.
  * NVLink multicast is never used.
  */
 #ifndef BRAID_COMM_H
@@ -198,9 +203,11 @@ BRAID_API int braid_window_alloc(struct braid_comm *comm, size_t bytes,
  *   peers != NULL  the ranks already reach each other's memory (PyTorch symmetric memory's buffer_ptrs): peers[i] is the address
  *                  here of rank i's part, 0 if not reachable; peers[own rank] must be `pointer`
  *   peers == NULL  memory of cudaMalloc (or VMM memory exportable as a file descriptor), at any offset inside its allocation;
- *                  Braid exchanges CUDA IPC handles, or passes pointers inside one process
+ *                  Braid exchanges CUDA IPC handles, or passes pointers inside one process. Ranks that only fabric handles reach
+ *                  (other hosts, other containers) need VMM memory made for fabric handles
  * The memory is not zeroed and must stay allocated until every rank has freed the window.
- * Errors: as braid_window_alloc; -ENOTSUP the memory's kind cannot be shared this way.
+ * Errors: as braid_window_alloc; -ENOTSUP the memory's kind cannot be shared this way, -EXDEV or -EHOSTUNREACH not with ranks
+ * in other containers or on other hosts.
  */
 BRAID_API int braid_window_register(struct braid_comm *comm, void *pointer, size_t bytes,
                                     const uint64_t *peers, struct braid_window **window_p);

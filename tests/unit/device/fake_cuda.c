@@ -587,7 +587,7 @@ API int cuStreamSynchronize(void *stream)
 
 API int cuStreamQuery(void *stream)
 {
-    return OK;
+    return __atomic_load_n(&fake_cuda.busy, __ATOMIC_ACQUIRE) ? NOT_READY : OK;
 }
 
 API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ctas, void *function, int threads,

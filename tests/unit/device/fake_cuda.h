@@ -8,7 +8,7 @@ struct fake_cuda {
     int gpus; /* visible GPUs, 1 to 8 */
     int fabric; /* 0: no fabric handles; 1: they work; 2: they can be exported but not imported elsewhere */
     int no_peer; /* 1: different GPUs cannot reach each other */
-    int busy;    /* cuCtxSynchronize blocks while this is set */
+    int busy;    /* cuCtxSynchronize blocks while this is set, and streams are not ready */
     int fail_at; /* the fail_at-th call from now on fails with "out of memory"; 0 = none */
     int calls;   /* counted since the start */
     int live;    /* handles, mappings, reservations, allocations, streams and contexts that exist */

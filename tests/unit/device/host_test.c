@@ -209,10 +209,104 @@ static int registered(struct task *task)
     return 0;
 }
 
+struct allocation {
+    int type, handle_types, location_type, device;
+    void *win32;
+    uint8_t flags[8];
+};
+#define BY_FD     1
+#define BY_FABRIC 8
+
+extern int cuMemCreate(uint64_t *handle, size_t bytes, const struct allocation *allocation,
+                       unsigned long long flags);
+extern int cuMemRelease(uint64_t handle);
+extern int cuMemAddressReserve(uint64_t *address, size_t bytes, size_t alignment, uint64_t hint,
+                               unsigned long long flags);
+extern int cuMemAddressFree(uint64_t address, size_t bytes);
+extern int cuMemMap(uint64_t address, size_t bytes, size_t offset, uint64_t handle,
+                    unsigned long long flags);
+extern int cuMemUnmap(uint64_t address, size_t bytes);
+extern int cuMemSetAccess(uint64_t address, size_t bytes, const void *access, size_t count);
+
+#define VMM_BYTES ((size_t)4 << 20)
+
+/* Memory as an allocator of the caller's makes it by the virtual memory calls; 0 = it cannot. */
+static uint64_t vmm_memory(int handle_types)
+{
+    struct allocation allocation = {
+        .type = 1, .handle_types = handle_types, .location_type = 1, .device = 0};
+    uint64_t handle, address;
+
+    if (cuMemCreate(&handle, VMM_BYTES, &allocation, 0) != 0)
+        return 0;
+    if (cuMemAddressReserve(&address, VMM_BYTES, 0, 0, 0) != 0 ||
+        cuMemMap(address, VMM_BYTES, 0, handle, 0) != 0 ||
+        cuMemSetAccess(address, VMM_BYTES, NULL, 1) != 0)
+        abort();
+    cuMemRelease(handle); /* the mapping keeps it */
+    return address;
+}
+
+static int free_vmm(struct task *task, uint64_t address)
+{
+    CHECK(cuMemUnmap(address, VMM_BYTES) == 0);
+    CHECK(cuMemAddressFree(address, VMM_BYTES) == 0);
+    return 0;
+}
+
+/* Memory that CUDA IPC does not know goes by descriptor, if it was made for that; argument: its handle types. */
+static int registered_vmm(struct task *task)
+{
+    struct braid_comm *comm;
+    struct braid_window *window;
+    uint64_t memory;
+    int rc;
+
+    CHECK(create(task, &comm) == 0);
+    memory = vmm_memory(task->argument);
+    CHECK(memory != 0);
+    rc = braid_window_register(comm, (void *)(uintptr_t)(memory + 4096), BYTES, NULL, &window);
+    CHECK(rc == ((task->argument & BY_FD) ? 0 : -ENOTSUP));
+    if (rc == 0) {
+        CHECK(use_window(task, comm, window) == 0);
+        CHECK(braid_comm_sync(comm) == 0);
+        braid_window_free(window);
+    }
+    CHECK(braid_comm_sync(comm) == 0);
+    CHECK(braid_comm_destroy(comm) == 0);
+    return free_vmm(task, memory);
+}
+
 static void test_registered(void **state)
 {
     run_threads(3, registered, 0);
     run_processes(3, registered, 0);
+    run_processes(3, registered_vmm, BY_FD);
+    run_processes(3, registered_vmm, 0);
+}
+
+/* Given addresses that do not begin with one's own memory, or on one rank only: all ranks fail. */
+static int wrong_peers(struct task *task)
+{
+    struct braid_comm *comm;
+    struct braid_window *window;
+    uint64_t memory, peers[2];
+
+    CHECK(create(task, &comm) == 0);
+    CHECK(cuMemAlloc_v2(&memory, BYTES) == 0);
+    peers[0] = peers[1] = memory + (task->boot.rank == 1 ? 512 : 0);
+    CHECK(braid_window_register(comm, (void *)(uintptr_t)memory, BYTES, peers, &window) == -EINVAL);
+    peers[0] = peers[1] = memory;
+    CHECK(braid_window_register(comm, (void *)(uintptr_t)memory, BYTES,
+                                task->boot.rank == 1 ? NULL : peers, &window) == -EINVAL);
+    CHECK(braid_comm_destroy(comm) == 0);
+    CHECK(cuMemFree_v2(memory) == 0);
+    return 0;
+}
+
+static void test_wrong_peers(void **state)
+{
+    run_processes(2, wrong_peers, 0);
 }
 
 /* Ranks that differ fail together. argument: which way. */
@@ -360,6 +454,37 @@ static int pid_namespace(struct task *task)
     return 0;
 }
 
+/*
+ * Across containers with fabric handles: Braid's own windows work; memory of the caller's does if it was made for fabric handles, else
+ * both ranks hear that it cannot be shared, at once. argument: its handle types, 0 = cudaMalloc.
+ */
+static int registered_elsewhere(struct task *task)
+{
+    struct braid_comm *comm;
+    struct braid_window *window;
+    uint64_t memory, begin;
+    int rc;
+
+    if (task->boot.rank == 1)
+        CHECK(unshare(CLONE_NEWNET) == 0);
+    CHECK(create(task, &comm) == 0);
+    CHECK(braid_window_alloc(comm, BYTES, &window) == 0);
+    CHECK(use_window(task, comm, window) == 0);
+    if (task->argument == 0)
+        CHECK(cuMemAlloc_v2(&memory, VMM_BYTES) == 0);
+    else
+        memory = vmm_memory(task->argument);
+    begin = braid_now_ns();
+    rc = braid_window_register(comm, (void *)(uintptr_t)memory, BYTES, NULL, &window);
+    CHECK(rc == ((task->argument & BY_FABRIC) ? 0 : -EXDEV));
+    CHECK(braid_now_ns() - begin < 10 * BRAID_NS_PER_S); /* not the bound of a wait */
+    if (rc == 0)
+        CHECK(use_window(task, comm, window) == 0);
+    CHECK(braid_comm_sync(comm) == 0);
+    CHECK(braid_comm_destroy(comm) == 0);
+    return task->argument == 0 ? cuMemFree_v2(memory) : free_vmm(task, memory);
+}
+
 static void test_namespaces(void **state)
 {
     pid_t pid = fork();
@@ -376,6 +501,9 @@ static void test_namespaces(void **state)
     run_processes(2, pid_namespace, 0);
     fake_cuda.fabric = 1;
     run_processes(2, namespaces, 1);
+    run_processes(2, registered_elsewhere, 0);
+    run_processes(2, registered_elsewhere, BY_FD);
+    run_processes(2, registered_elsewhere, BY_FABRIC);
     fake_cuda.fabric = 0;
 }
 
@@ -552,15 +680,25 @@ EXPORTED int ncclCommCuDevice(void *comm, int *device)
     return 0;
 }
 
+/* What NCCL does when asked for an all-gather, and what it says of itself afterwards. */
+static struct {
+    int in_progress; /* this many times "in progress" before it is done; negative: for good */
+    int result;      /* then */
+} nccl_says;
+
 EXPORTED int ncclAllGather(const void *send, void *receive, size_t count, int type, void *comm,
                            void *stream)
 {
+    if (nccl_says.in_progress != 0)
+        return boot_allgather(&((struct task *)comm)->boot, send, receive, count) != 0 ? 3 : 7;
     return type == 0 ? boot_allgather(&((struct task *)comm)->boot, send, receive, count) != 0 : 4;
 }
 
 EXPORTED int ncclCommGetAsyncError(void *comm, int *result)
 {
-    *result = 0;
+    *result = nccl_says.in_progress != 0 ? 7 : nccl_says.result;
+    if (nccl_says.in_progress > 0)
+        nccl_says.in_progress--;
     return 0;
 }
 
@@ -588,6 +726,33 @@ static void test_over_nccl(void **state)
     run_threads(3, over_nccl, 0);
     assert_int_equal(fake_cuda.live, before);
     run_processes(3, over_nccl, 0);
+    nccl_says.in_progress = 5; /* a non-blocking communicator, once */
+    run_processes(2, over_nccl, 0);
+    nccl_says.in_progress = 0;
+}
+
+/* An NCCL that never ends the all-gather, or fails in it, ends the creation within its bound. argument: which way. */
+static int over_bad_nccl(struct task *task)
+{
+    struct braid_comm *comm;
+    uint64_t begin = braid_now_ns();
+    int rc;
+
+    task->config.device = -1;
+    task->config.timeout_ns = 200 * BRAID_NS_PER_MS;
+    nccl_says.in_progress = task->argument == 0 ? -1 : task->argument == 1 ? 3 : 0;
+    nccl_says.result = task->argument == 0 ? 0 : 6; /* ncclRemoteError */
+    fake_cuda.busy = task->argument == 2;           /* its kernel is on the stream */
+    rc = braid_comm_create_nccl(&comm, task, dlopen(NULL, RTLD_NOW), &task->config);
+    CHECK(rc == (task->argument == 0 ? -ETIMEDOUT : -EIO));
+    CHECK(braid_now_ns() - begin < 20 * BRAID_NS_PER_S);
+    return 0;
+}
+
+static void test_over_bad_nccl(void **state)
+{
+    for (int way = 0; way < 3; way++)
+        run_processes(2, over_bad_nccl, way);
 }
 
 static void test_arguments(void **state)
@@ -646,6 +811,7 @@ int main(void)
         cmocka_unit_test(test_stuck),         cmocka_unit_test(test_fail_every_call),
         cmocka_unit_test(test_fail_one_rank), cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_error_text),    cmocka_unit_test(test_over_nccl),
+        cmocka_unit_test(test_over_bad_nccl), cmocka_unit_test(test_wrong_peers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
