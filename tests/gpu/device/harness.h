@@ -99,7 +99,7 @@ void measured(struct rank *r, const char *name, double value, double low, double
 double now_s(void);
 
 extern const struct test_case data_cases[], sync_cases[], tile_cases[], graph_cases[], fail_cases[],
-    host_cases[], latency_cases[]; /* each ends with a NULL name */
+    host_cases[], piece_cases[], latency_cases[]; /* each ends with a NULL name */
 
 #ifdef __CUDACC__
 /* Value of byte i of what `rank` sends in `round`. */

@@ -11,8 +11,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-static const struct test_case *const tables[] = {host_cases,  data_cases, sync_cases,   tile_cases,
-                                                 graph_cases, fail_cases, latency_cases};
+static const struct test_case *const tables[] = {host_cases, data_cases,   sync_cases,
+                                                 tile_cases, graph_cases,  piece_cases,
+                                                 fail_cases, latency_cases};
 struct look {
     int gpus, driver;
     char name[128];

@@ -52,11 +52,29 @@ KERNEL(barrier_warp, *out = braid_barrier_warp(&c, i))
 KERNEL(barrier_cta, *out = braid_barrier_cta(&c, i))
 KERNEL(barrier_sync_cta, struct braid_barrier b = braid_barrier_open(&c, i);
        *out = braid_barrier_sync_cta(&c, &b); braid_barrier_close_cta(&c, &b))
+KERNEL(barrier_sync_thread, struct braid_barrier b = braid_barrier_open(&c, i);
+       *out = braid_barrier_sync_thread(&c, &b); braid_barrier_close_thread(&c, &b))
+KERNEL(barrier_sync_warp, struct braid_barrier b = braid_barrier_open(&c, i);
+       *out = braid_barrier_sync_warp(&c, &b); braid_barrier_close_warp(&c, &b))
+KERNEL(barrier_arrive_thread, struct braid_barrier b = braid_barrier_open(&c, i);
+       braid_barrier_arrive_thread(&c, &b); braid_barrier_close_thread(&c, &b))
+KERNEL(barrier_arrive_warp, struct braid_barrier b = braid_barrier_open(&c, i);
+       braid_barrier_arrive_warp(&c, &b); braid_barrier_close_warp(&c, &b))
+KERNEL(barrier_arrive_cta, struct braid_barrier b = braid_barrier_open(&c, i);
+       braid_barrier_arrive_cta(&c, &b); braid_barrier_close_cta(&c, &b))
+KERNEL(barrier_wait_thread, struct braid_barrier b = braid_barrier_open(&c, i);
+       *out = braid_barrier_wait_thread(&c, &b))
+KERNEL(barrier_wait_warp, struct braid_barrier b = braid_barrier_open(&c, i);
+       *out = braid_barrier_wait_warp(&c, &b))
+KERNEL(barrier_wait_cta, struct braid_barrier b = braid_barrier_open(&c, i);
+       *out = braid_barrier_wait_cta(&c, &b))
 KERNEL(packet_store_thread, braid_packet_store_thread(m, n, i))
 KERNEL(packet_try_thread, uint64_t d; *out = braid_packet_try_thread(m, i, &d); *(uint64_t *)m = d)
 KERNEL(packet_load_thread, uint64_t d = 0; *out = braid_packet_load_thread(&c, m, i, &d, p, i);
        *(uint64_t *)m = d)
 KERNEL(put_packets_cta, braid_put_packets_cta(&c, &w, p, x, m, n, i))
+KERNEL(put_packets_warp, braid_put_packets_warp(&c, &w, p, x, m, n, i))
+KERNEL(get_packets_warp, *out = braid_get_packets_warp(&c, &w, p, x, m, n, i))
 KERNEL(get_packets_cta, *out = braid_get_packets_cta(&c, &w, p, x, m, n, i))
 KERNEL(tile_ready_thread, braid_tile_ready_thread(&c, &w, &t, p, i, (uint32_t)n))
 KERNEL(tile_ready_cta, braid_tile_ready_cta(&c, &w, &t, p, i, (uint32_t)n))
@@ -70,6 +88,9 @@ KERNEL(tile_wait_warp, *out = braid_tile_wait_warp(&c, &w, &t, i, (uint32_t)n))
 KERNEL(epoch_begin, *out = (int)braid_epoch_begin(&c, i))
 KERNEL(epoch_end_cta, braid_epoch_end_cta(&c, i))
 KERNEL(epoch_end_thread, braid_epoch_end_thread(&c, i, (uint32_t)n))
+KERNEL(epoch_count_thread, *out = (int)braid_epoch_count_thread(&c, i))
+KERNEL(epoch_advance_thread, braid_epoch_advance_thread(&c, i, (uint32_t)n, (uint32_t)x))
+KERNEL(fail_thread, *out = braid_fail_thread(&c, -1, 16, p, i, n, x, n))
 KERNEL(failed_thread, *out = braid_failed_thread(&c))
 KERNEL(wait_check_thread, uint64_t d = n; *out = braid_wait_check_thread(&c, &d);
        *(uint64_t *)m = d)

@@ -319,6 +319,57 @@ static void test_rest(void **state)
     finish(ranks, 2, 1);
 }
 
+/* The parts and scopes that the kernels above do not have; the same body runs on GPUs. */
+#define PIECES_SEE(a, expected, seen)                                                              \
+    EXPECT((struct rank *)(a)->report, (uint64_t)(expected) == (uint64_t)(seen))
+#include "tests/gpu/device/pieces.h"
+
+static void pieces_kernel(void *argument)
+{
+    struct rank *r = argument;
+    struct pieces a = {r->c, r->w, r->src, r->dst, FIRST_EPOCH, r};
+
+    pieces_run(&a);
+}
+
+static void test_pieces(void **state)
+{
+    static struct rank ranks[MAX_RANKS];
+
+    run(ranks, 2, pieces_kernel, 1, 8, 6, 60 * BRAID_NS_PER_S, -1);
+    for (int i = 0; i < 2; i++) {
+        const struct braid_devslot *slot = (const struct braid_devslot *)ranks[i].c->slots;
+
+        assert_int_equal(slot[PIECES_SLOT].epoch, (uint32_t)(FIRST_EPOCH + 6u));
+        assert_int_equal(slot[PIECES_SLOT].arrived, 0);
+    }
+    finish(ranks, 2, 1);
+}
+
+static void own_wait_kernel(void *argument)
+{
+    struct rank *r = argument;
+
+    if (braid_ptx_thread() == 0)
+        EXPECT(r, pieces_own_wait(r->c, r->w) == BRAID_DEV_TIMEOUT);
+}
+
+/* A kernel author's own wait keeps the bound, and the host reads the reason that it gave. */
+static void test_own_wait(void **state)
+{
+    static struct rank ranks[MAX_RANKS];
+    struct braid_devcomm_error reason;
+
+    run(ranks, 1, own_wait_kernel, 1, 4, 1, 100 * BRAID_NS_PER_MS, -1);
+    assert_int_equal(braid_comm_error(ranks[0].comm, &reason), BRAID_DEV_TIMEOUT);
+    assert_int_equal(reason.wait, PIECES_OWN_WAIT);
+    assert_int_equal(reason.peer, 1);
+    assert_int_equal(reason.index, 5);
+    assert_int_equal(reason.expected, 9);
+    assert_int_equal(reason.seen, 0);
+    finish(ranks, 1, 0);
+}
+
 /* The epoch advances once a launch, whatever the grid. */
 static void test_epochs(void **state)
 {
@@ -461,6 +512,8 @@ int main(void)
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_packets),
         cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_own_wait),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_rank_that_never_comes),
         cmocka_unit_test(test_abort),
