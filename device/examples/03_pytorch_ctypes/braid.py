@@ -39,7 +39,7 @@ def load(name, *folders):
 
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-lib = load("libbraid.so", os.environ.get("BRAID_LIB", str(ROOT / "build/dev/lib")))
+lib = load("libbraid.so", os.environ.get("LIBBRAID_FOLDER", str(ROOT / "build/dev/lib")))
 for function in ("braid_comm_device", "braid_window_device", "braid_window_address", "braid_comm_error_text"):
     getattr(lib, function).restype = ctypes.c_void_p
 
@@ -139,7 +139,7 @@ def compile_kernel(source, name):
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     major, minor = torch.cuda.get_device_capability()
     options = [f"--gpu-architecture=sm_{major}{minor}".encode(), b"-std=c++17",
-               b"-I" + os.environ.get("BRAID_INCLUDE", str(ROOT / "include")).encode()]
+               b"-I" + os.environ.get("LIBBRAID_INCLUDE", str(ROOT / "include")).encode()]
     check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None), "NVRTC")
     rc = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))

@@ -36,7 +36,7 @@ class FusedNorm:
 
     def __init__(self, comm, rows_most, hidden, braid_lib):
         """comm: handle of a struct braid_comm (ctypes.c_void_p); braid_lib: libbraid.so as a ctypes.CDLL."""
-        path = os.environ.get("BRAID_EXAMPLE_LIB", str(HERE.parents[2] / "build/dev/bin/libexample_04_all_reduce_rmsnorm.so"))
+        path = os.environ.get("EXAMPLE_LIBRARY", str(HERE.parents[2] / "build/dev/bin/libexample_04_all_reduce_rmsnorm.so"))
         self.lib = ctypes.CDLL(path)
         self.lib.fused_window_bytes.restype = ctypes.c_uint64
         self.comm, self.rows_most, self.hidden = comm, rows_most, hidden
