@@ -6,7 +6,8 @@ set_target_properties(fake_cuda PROPERTIES OUTPUT_NAME cuda SOVERSION 1
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fake_cuda)
 
 braid_unit_test(device/host LINKS braid_device_host fake_cuda)
-set_target_properties(unit_device_host PROPERTIES ENABLE_EXPORTS ON) # it plays NCCL, too
+braid_unit_test(device/host_nccl LINKS braid_device_host fake_cuda)
+set_target_properties(unit_device_host_nccl PROPERTIES ENABLE_EXPORTS ON) # it plays NCCL
 braid_library(host_grid SOURCES device/host_grid.c LINKS Threads::Threads)
 braid_unit_test(device/arith)
 braid_unit_test(device/protocol LINKS braid_device_host fake_cuda host_grid)

@@ -1,141 +1,11 @@
 /* The host side of the device library on a fake CUDA driver: threads of one process, forked processes, failures at every call. */
-#include "tests/unit/cmocka_all.h"
+#include "tests/unit/device/host_ranks.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "braid/braid.h"
-#include "common/clock.h"
-#include "common/param.h"
-#include "tests/gpu/device/boot.h"
-#include "tests/unit/device/fake_cuda.h"
-
-#define BYTES (3u << 20)
-
-/* What a rank does; its result is the process's exit code or the thread's result. 0 = fine, a line number where it failed. */
-struct task {
-    int (*run)(struct task *task);
-    struct boot boot;
-    struct braid_comm_config config;
-    int argument;
-    int result;
-};
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "rank %d: line %d: %s\n", task->boot.rank, __LINE__, #condition);      \
-            return __LINE__;                                                                       \
-        }                                                                                          \
-    } while (0)
-
-static int create(struct task *task, struct braid_comm **comm)
-{
-    struct braid_bootstrap callbacks = boot_callbacks(&task->boot);
-
-    return braid_comm_create(comm, &callbacks, &task->config);
-}
-
-static void prepare(struct task *tasks, struct boot_area *area, int (*run)(struct task *),
-                    int argument)
-{
-    for (int i = 0; i < area->ranks; i++) {
-        memset(&tasks[i], 0, sizeof(tasks[i]));
-        tasks[i].run = run;
-        tasks[i].argument = argument;
-        tasks[i].boot = (struct boot){.area = area, .rank = i, .timeout_ms = 30000};
-        braid_comm_config_init(&tasks[i].config);
-        tasks[i].config.device = i % fake_cuda.gpus;
-        tasks[i].config.timeout_ns = 30 * BRAID_NS_PER_S; /* test machines can be slow */
-    }
-}
-
-static void *thread_main(void *argument)
-{
-    struct task *task = argument;
-
-    task->result = task->run(task);
-    return NULL;
-}
-
-static void run_threads(int ranks, int (*run)(struct task *), int argument)
-{
-    struct boot_area *area = boot_area_new(ranks);
-    struct task tasks[BOOT_RANKS];
-    pthread_t threads[BOOT_RANKS];
-
-    prepare(tasks, area, run, argument);
-    for (int i = 0; i < ranks; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, thread_main, &tasks[i]), 0);
-    for (int i = 0; i < ranks; i++) {
-        pthread_join(threads[i], NULL);
-        assert_int_equal(tasks[i].result, 0);
-    }
-    boot_area_free(area);
-}
-
-/* Lines do not fit into an exit code: 1 means "a check failed", which has printed its line. */
-static void run_processes(int ranks, int (*run)(struct task *), int argument)
-{
-    struct boot_area *area = boot_area_new(ranks);
-    struct task tasks[BOOT_RANKS];
-    pid_t pids[BOOT_RANKS];
-    int status;
-
-    prepare(tasks, area, run, argument);
-    for (int i = 0; i < ranks; i++) {
-        pids[i] = fork();
-        if (pids[i] == 0) {
-            prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-            _exit(run(&tasks[i]) != 0);
-        }
-    }
-    for (int i = 0; i < ranks; i++) {
-        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-        assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 0);
-    }
-    boot_area_free(area);
-}
-
-/* Every rank writes its number into every rank's part of a window, and finds all numbers in its own. */
-static int use_window(struct task *task, struct braid_comm *comm, struct braid_window *window)
-{
-    int ranks = braid_comm_ranks(comm), rank = braid_comm_rank(comm);
-    size_t last = braid_window_bytes(window) / 4 - (size_t)ranks;
-    const struct braid_devwin *d = braid_window_device(window);
-
-    CHECK(d->local == (uint64_t)(uintptr_t)braid_window_address(window, rank));
-    CHECK(braid_comm_sync(comm) == 0);
-    for (int peer = 0; peer < ranks; peer++) {
-        uint32_t *words = braid_window_address(window, peer);
-
-        CHECK(words != NULL);
-        if (peer < (int)BRAID_INLINE_PEERS)
-            CHECK(d->base[peer] == (uint64_t)(uintptr_t)words);
-        if (d->table != 0)
-            CHECK(((uint64_t *)(uintptr_t)d->table)[peer] == (uint64_t)(uintptr_t)words);
-        words[last + (size_t)rank] = 0xabc00u + (uint32_t)rank;
-    }
-    CHECK((d->table != 0) == (ranks > (int)BRAID_INLINE_PEERS));
-    CHECK(braid_comm_sync(comm) == 0);
-    for (int peer = 0; peer < ranks; peer++) {
-        uint32_t *words = braid_window_address(window, rank);
-
-        CHECK(words[last + (size_t)peer] == 0xabc00u + (uint32_t)peer);
-    }
-    return 0;
-}
 
 static int windows(struct task *task)
 {
@@ -658,103 +528,6 @@ static void test_fail_one_rank(void **state)
         run_processes(2, fail_one, n);
 }
 
-/* NCCL's part of a bootstrap, over the same all-gather; an "ncclComm_t" is a struct task. Found through dlopen(NULL). */
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-#define EXPORTED __attribute__((visibility("default")))
-
-EXPORTED int ncclCommUserRank(void *comm, int *rank)
-{
-    *rank = ((struct task *)comm)->boot.rank;
-    return 0;
-}
-
-EXPORTED int ncclCommCount(void *comm, int *count)
-{
-    *count = ((struct task *)comm)->boot.area->ranks;
-    return 0;
-}
-
-EXPORTED int ncclCommCuDevice(void *comm, int *device)
-{
-    *device = ((struct task *)comm)->boot.rank % fake_cuda.gpus;
-    return 0;
-}
-
-/* What NCCL does when asked for an all-gather, and what it says of itself afterwards. */
-static struct {
-    int in_progress; /* this many times "in progress" before it is done; negative: for good */
-    int result;      /* then */
-} nccl_says;
-
-EXPORTED int ncclAllGather(const void *send, void *receive, size_t count, int type, void *comm,
-                           void *stream)
-{
-    if (nccl_says.in_progress != 0)
-        return boot_allgather(&((struct task *)comm)->boot, send, receive, count) != 0 ? 3 : 7;
-    return type == 0 ? boot_allgather(&((struct task *)comm)->boot, send, receive, count) != 0 : 4;
-}
-
-EXPORTED int ncclCommGetAsyncError(void *comm, int *result)
-{
-    *result = nccl_says.in_progress != 0 ? 7 : nccl_says.result;
-    if (nccl_says.in_progress > 0)
-        nccl_says.in_progress--;
-    return 0;
-}
-
-static int over_nccl(struct task *task)
-{
-    struct braid_comm *comm;
-    struct braid_window *window;
-    void *self = dlopen(NULL, RTLD_NOW);
-
-    task->config.device = 5;
-    CHECK(braid_comm_create_nccl(&comm, task, self, &task->config) == -EINVAL);
-    task->config.device = -1;
-    CHECK(braid_comm_create_nccl(&comm, task, self, &task->config) == 0);
-    CHECK(braid_comm_gpu(comm) == task->boot.rank % fake_cuda.gpus);
-    CHECK(braid_window_alloc(comm, BYTES, &window) == 0);
-    CHECK(use_window(task, comm, window) == 0);
-    CHECK(braid_comm_destroy(comm) == 0);
-    return 0;
-}
-
-static void test_over_nccl(void **state)
-{
-    int before = fake_cuda.live;
-
-    run_threads(3, over_nccl, 0);
-    assert_int_equal(fake_cuda.live, before);
-    run_processes(3, over_nccl, 0);
-    nccl_says.in_progress = 5; /* a non-blocking communicator, once */
-    run_processes(2, over_nccl, 0);
-    nccl_says.in_progress = 0;
-}
-
-/* An NCCL that never ends the all-gather, or fails in it, ends the creation within its bound. argument: which way. */
-static int over_bad_nccl(struct task *task)
-{
-    struct braid_comm *comm;
-    uint64_t begin = braid_now_ns();
-    int rc;
-
-    task->config.device = -1;
-    task->config.timeout_ns = 200 * BRAID_NS_PER_MS;
-    nccl_says.in_progress = task->argument == 0 ? -1 : task->argument == 1 ? 3 : 0;
-    nccl_says.result = task->argument == 0 ? 0 : 6; /* ncclRemoteError */
-    fake_cuda.busy = task->argument == 2;           /* its kernel is on the stream */
-    rc = braid_comm_create_nccl(&comm, task, dlopen(NULL, RTLD_NOW), &task->config);
-    CHECK(rc == (task->argument == 0 ? -ETIMEDOUT : -EIO));
-    CHECK(braid_now_ns() - begin < 20 * BRAID_NS_PER_S);
-    return 0;
-}
-
-static void test_over_bad_nccl(void **state)
-{
-    for (int way = 0; way < 3; way++)
-        run_processes(2, over_bad_nccl, way);
-}
-
 static void test_arguments(void **state)
 {
     struct boot_area *area = boot_area_new(1);
@@ -810,8 +583,7 @@ int main(void)
         cmocka_unit_test(test_intruder),      cmocka_unit_test(test_deserted),
         cmocka_unit_test(test_stuck),         cmocka_unit_test(test_fail_every_call),
         cmocka_unit_test(test_fail_one_rank), cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_error_text),    cmocka_unit_test(test_over_nccl),
-        cmocka_unit_test(test_over_bad_nccl), cmocka_unit_test(test_wrong_peers),
+        cmocka_unit_test(test_error_text),    cmocka_unit_test(test_wrong_peers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
