@@ -300,6 +300,20 @@ static inline int poll_lane(struct braid_lane *lane)
     return moved;
 }
 
+void braid_conn_drain(struct braid_conn *conn)
+{
+    unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
+
+    for (unsigned i = 0; i < count && conn->ops->flags & BRAID_T_STREAM; i++) {
+        struct braid_lane *lane = conn->lanes[i];
+        if (atomic_load_explicit(&lane->tended, memory_order_relaxed) || !lane_is_up(lane) ||
+            !braid_lane_trylock(lane))
+            continue;
+        lane->ops->progress(lane, BRAID_EAGER_WINDOW);
+        braid_lane_unlock(lane);
+    }
+}
+
 /* Of streams only the control lane has anything for the caller, while there are no larger messages; it counts when that has nothing. */
 BRAID_APART static void poll_many(struct braid_conn *conn, unsigned count)
 {

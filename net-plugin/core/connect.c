@@ -452,6 +452,7 @@ static int finish(struct outgoing *out, struct braid_conn **conn_p)
     if (out->phase == PHASE_DONE) {
         out->conn->watch = (struct braid_watch){.fd = -1, .fn = on_poke};
         braid_maint_add(&out->conn->watch, 0);
+        braid_setup_register(out->conn);
         *conn_p = out->conn;
     } else {
         braid_conn_free(out->conn);

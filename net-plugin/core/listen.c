@@ -21,6 +21,7 @@
 #include "net-plugin/core/setup.h"
 
 #define MAX_STRANGERS 512 /* streams that have not proven anything yet */
+#define DRAINS        4   /* in the time after which a peer that takes nothing is given up */
 
 struct braid_listen {
     struct braid_listen *next;
@@ -51,6 +52,7 @@ static struct {
     struct braid_watch tied[BRAID_NETIF_MAX]; /* of those that are tied to one interface each */
     int tied_count;
     uint16_t tied_port; /* of all of these; 0: there are none */
+    struct braid_watch drain;
     struct braid_listen *listens;
     struct incoming *incoming;
     unsigned strangers;
@@ -357,6 +359,29 @@ static void start_tied(int family)
     }
 }
 
+/*
+ * A peer of which the kernel hears that its socket has been full for BRAID_PEER_TIMEOUT_S is taken to be dead (TCP_USER_TIMEOUT), also if
+ * it answers. Where NCCL asks for nothing, because the program computes or writes a checkpoint, small messages that have come before
+ * would fill it: they are taken in here.
+ */
+static void on_drain(struct braid_watch *watch, uint32_t events)
+{
+    braid_setup_drain();
+    for (struct braid_listen *l = state.listens; l != NULL; l = l->next)
+        for (struct braid_conn *conn = l->ready; conn != NULL; conn = conn->next_conn)
+            braid_conn_drain(conn);
+    watch->deadline_ns = braid_now_ns() + (uint64_t)braid_param_int(BRAID_P_PEER_TIMEOUT_S) *
+                                              BRAID_NS_PER_S / DRAINS;
+}
+
+static void start_drain(void)
+{
+    if (state.drain.id != 0 || braid_param_int(BRAID_P_PEER_TIMEOUT_S) == 0)
+        return;
+    state.drain = (struct braid_watch){.fd = -1, .fn = on_drain, .deadline_ns = braid_now_ns() + 1};
+    braid_maint_add(&state.drain, 0);
+}
+
 static int start_listener(void)
 {
     int family =
@@ -381,10 +406,12 @@ static int start_listener(void)
         BRAID_WARN("cannot watch the listener on port %u: %s", state.port, strerror(-err));
         close(fd);
         state.watch.fd = -1;
-    } else if (first == 0) {
-        start_tied(family);
+        return err;
     }
-    return err;
+    if (first == 0)
+        start_tied(family);
+    start_drain();
+    return 0;
 }
 
 static void add_addresses(struct braid_handle *handle, const struct braid_netif *netif,
@@ -543,6 +570,7 @@ void braid_listen_stop(void)
     while (state.incoming != NULL)
         incoming_end(state.incoming, false);
     stop_tied();
+    braid_maint_remove(&state.drain);
     if (state.watch.fd >= 0)
         stop_watch(&state.watch);
     braid_maint_unlock();

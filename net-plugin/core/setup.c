@@ -110,9 +110,15 @@ void braid_setup_unregister(struct braid_conn *conn)
 struct braid_conn *braid_setup_find(uint64_t id)
 {
     for (struct braid_conn *conn = registered; conn != NULL; conn = conn->next_conn)
-        if (conn->id == id)
+        if (conn->id == id && !conn->sender)
             return conn;
     return NULL;
+}
+
+void braid_setup_drain(void)
+{
+    for (struct braid_conn *conn = registered; conn != NULL; conn = conn->next_conn)
+        braid_conn_drain(conn);
 }
 
 void braid_setup_name_peer(struct braid_conn *conn, const struct braid_hs *hs,

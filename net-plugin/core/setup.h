@@ -26,10 +26,13 @@ int braid_hs_move(struct braid_hs *hs, int fd, uint32_t *events_p);
 int braid_setup_choose(struct braid_conn *conn, struct braid_hs *hs, size_t *at_p, char *why,
                        size_t why_bytes);
 
-/* Connections that accept further streams, by id. */
+/* Connections that NCCL has. */
 void braid_setup_register(struct braid_conn *conn);
 void braid_setup_unregister(struct braid_conn *conn);
+/* The receiving one with this id, which accepts further streams. */
 struct braid_conn *braid_setup_find(uint64_t id);
+/* braid_conn_drain() for all. */
+void braid_setup_drain(void);
 
 /* Fills conn->peer from the peer's identity and address. */
 void braid_setup_name_peer(struct braid_conn *conn, const struct braid_hs *hs,
