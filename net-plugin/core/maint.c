@@ -6,18 +6,27 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/param.h"
 #include "common/thread.h"
 
 #define LINGER_NS (5 * BRAID_NS_PER_S)
+/* how soon, and at last how often, it is asked whether the peer has all */
+#define LOOK_NS      BRAID_NS_PER_MS
+#define LOOK_MAX_NS  (100 * BRAID_NS_PER_MS)
+#define SILENT_TRIES 4 /* of the kernel, without an answer: nobody is there */
 
 static struct {
     pthread_mutex_t lock;
@@ -31,7 +40,8 @@ static struct {
 struct lingering {
     struct braid_watch watch;
     size_t bytes, sent;
-    uint64_t until_ns;
+    uint64_t until_ns, look_ns;
+    uint64_t calm_ns; /* since when the peer has all; 0: it has not */
     bool shut;
     char rest[];
 };
@@ -164,6 +174,29 @@ static void wake(void)
         return; /* the counter is full: it is awake anyway */
 }
 
+/* A peer whose program is away takes in what came by then (listen.c). */
+static uint64_t linger_most_ns(void)
+{
+    return LINGER_NS + (uint64_t)braid_param_int(BRAID_P_PEER_TIMEOUT_S) * BRAID_NS_PER_S / 4;
+}
+
+/*
+ * Whether the peer's kernel still lacks something. As long as it does the stream must not be closed, nor may the process end: then what the
+ * peer says meanwhile is answered by a reset, and what it lacks is dropped.
+ */
+static bool is_owing(const struct lingering *l)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+    int queued = 0;
+
+    if (l->bytes == 0 ||
+        (l->sent == l->bytes && (ioctl(l->watch.fd, SIOCOUTQ, &queued) != 0 || queued == 0)))
+        return false;
+    return getsockopt(l->watch.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+           info.tcpi_retransmits < SILENT_TRIES;
+}
+
 static void linger_end(struct lingering *l)
 {
     braid_maint_remove(&l->watch);
@@ -174,6 +207,8 @@ static void linger_end(struct lingering *l)
 static void on_linger(struct braid_watch *watch, uint32_t events)
 {
     struct lingering *l = braid_container_of(watch, struct lingering, watch);
+    uint64_t now = braid_now_ns(), until;
+    bool gone, owing;
     char sink[4096];
     ssize_t got;
 
@@ -191,10 +226,17 @@ static void on_linger(struct braid_watch *watch, uint32_t events)
     do {
         got = recv(watch->fd, sink, sizeof(sink), MSG_DONTWAIT);
     } while (got > 0);
-    if (got == 0 || (errno != EAGAIN && errno != EINTR) || braid_now_ns() >= l->until_ns)
+    gone = got == 0 || (errno != EAGAIN && errno != EINTR);
+    owing = is_owing(l);
+    if (!owing && l->calm_ns == 0)
+        l->calm_ns = now;
+    until = owing ? l->until_ns : MIN(l->calm_ns + LINGER_NS, l->until_ns);
+    if (gone || now >= until) {
         linger_end(l);
-    else
-        watch->deadline_ns = l->until_ns;
+        return;
+    }
+    l->look_ns = MIN(MAX(2 * l->look_ns, LOOK_NS), LOOK_MAX_NS);
+    watch->deadline_ns = owing ? MIN(now + l->look_ns, until) : until;
 }
 
 void braid_maint_poke(struct braid_watch *watch)
@@ -203,25 +245,46 @@ void braid_maint_poke(struct braid_watch *watch)
     wake();
 }
 
+/* There is no thread to see to it. A forked child may hold the same stream, so its end is said and not left to close(). */
+static void close_now(int fd, const void *rest, size_t bytes)
+{
+    char sink[4096];
+
+    if (bytes > 0 && send(fd, rest, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < (ssize_t)bytes)
+        BRAID_INFO(BRAID_LOG_NET, "the end of a stream of %zu bytes was not sent", bytes);
+    shutdown(fd, SHUT_WR);
+    while (recv(fd, sink, sizeof(sink), MSG_DONTWAIT) > 0)
+        ;
+    close(fd);
+}
+
 void braid_maint_linger(int fd, const void *rest, size_t bytes)
 {
     struct lingering *l = maint.running ? calloc(1, sizeof(*l) + bytes) : NULL;
 
     if (l == NULL) {
-        close(fd);
+        close_now(fd, rest, bytes);
         return;
     }
     l->bytes = bytes;
     if (bytes > 0)
         memcpy(l->rest, rest, bytes);
-    l->until_ns = braid_now_ns() + LINGER_NS;
+    l->until_ns = braid_now_ns() + linger_most_ns();
     l->watch = (struct braid_watch){.fd = fd, .fn = on_linger, .deadline_ns = l->until_ns};
     if (braid_maint_add(&l->watch, bytes > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN) != 0) {
-        close(fd);
+        close_now(fd, rest, bytes);
         free(l);
         return;
     }
     on_linger(&l->watch, 0);
+}
+
+static bool someone_is_owing(void)
+{
+    for (struct braid_watch *w = maint.watches; w != NULL; w = w->next)
+        if (w->fn == on_linger && is_owing(braid_container_of(w, struct lingering, watch)))
+            return true;
+    return false;
 }
 
 void braid_maint_stop(void)
@@ -229,6 +292,11 @@ void braid_maint_stop(void)
     struct braid_watch *watch, *next;
 
     braid_maint_lock();
+    while (maint.running && someone_is_owing()) { /* each for linger_most_ns() at most */
+        braid_maint_unlock();
+        usleep(LOOK_NS / BRAID_NS_PER_US);
+        braid_maint_lock();
+    }
     if (!maint.running) {
         braid_maint_unlock();
         return;
@@ -237,6 +305,7 @@ void braid_maint_stop(void)
     wake();
     braid_maint_unlock();
     pthread_join(maint.thread, NULL);
+    braid_maint_lock();
     for (watch = maint.watches; watch != NULL; watch = next) {
         next = watch->next;
         if (watch->fn == on_linger)
@@ -248,6 +317,7 @@ void braid_maint_stop(void)
     close(maint.event);
     maint.epoll = maint.event = -1;
     maint.running = false;
+    braid_maint_unlock();
 }
 
 int braid_maint_add(struct braid_watch *watch, uint32_t events)

@@ -36,7 +36,10 @@ void braid_maint_unlock(void);
 
 /* Starts the thread if it is not there. 0 or a negative errno. */
 int braid_maint_start(void);
-/* Joins the thread; watches that are left are forgotten, lingering streams closed. Takes the lock itself. */
+/*
+ * Joins the thread; watches that are left are forgotten, lingering streams closed, once their peers have what was sent: a few milliseconds,
+ * or as long as a peer that answers takes nothing, up to BRAID_PEER_TIMEOUT_S / 4 and a few seconds. Takes the lock itself.
+ */
 void braid_maint_stop(void);
 
 /* Adds a watch for `events` (EPOLLIN, EPOLLOUT). 0 or a negative errno. */
@@ -49,8 +52,8 @@ void braid_maint_poke(struct braid_watch *watch);
 
 /*
  * Ends a stream without losing what was sent: shuts down writing after the `bytes` at `rest` are out, then reads until the peer has
- * closed too, for at most a few seconds. Owns `fd` from here on; `rest` is copied. Closing at once would answer unread bytes of the
- * peer with a reset, and a reset can overtake data.
+ * closed too, for at most a few seconds after it has all. Owns `fd` from here on; `rest` is copied. Closing at once would answer unread
+ * bytes of the peer with a reset, and a reset can overtake data.
  */
 void braid_maint_linger(int fd, const void *rest, size_t bytes);
 

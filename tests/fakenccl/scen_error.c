@@ -14,6 +14,10 @@
 
 #define MAX_CONNS 16
 #define POSTS     8
+#define AWAY_MS   9000
+/* More than the kernel takes, but not than lies in the plugin then: the sender need not wait. By sockets, that is. */
+#define AWAY_POSTS 11
+#define MOST_POSTS 16
 
 /* One transfer without all the checks of fake_flow, for the progress thread. */
 struct transfer {
@@ -30,9 +34,9 @@ struct transfer {
     bool stop_early; /* return after a little while, whatever is in flight */
     _Atomic uint64_t *die_when;
     const char *hook; /* run once, in the middle */
-    struct fake_buffer buffers[MAX_CONNS][POSTS];
-    void *requests[MAX_CONNS][POSTS];
-    bool done[MAX_CONNS][POSTS];
+    struct fake_buffer buffers[MAX_CONNS][MOST_POSTS];
+    void *requests[MAX_CONNS][MOST_POSTS];
+    bool done[MAX_CONNS][MOST_POSTS];
     int result[MAX_CONNS];
     uint64_t failed_ns[MAX_CONNS]; /* from the start */
 };
@@ -395,6 +399,37 @@ static void early_close_main(struct fake_rank *r, void *arg)
     fake_rank_unload(r);
 }
 
+/*
+ * A receiver that calls nothing for a while (its user computes), with more small messages on their way than its socket takes: they arrive
+ * when it comes back, also if the sender's process has ended meanwhile.
+ */
+static void away_main(struct fake_rank *r, void *arg)
+{
+    bool leaves = *(const bool *)arg;
+    struct fake_conn conns[MAX_CONNS];
+    struct transfer *t;
+    int count;
+
+    fake_rank_load(r);
+    count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+    t = make_transfer(r, conns, count, 16384, 16384);
+    t->posts = AWAY_POSTS;
+    fake_connect_all(r, conns, count);
+    if (r->rank == 1)
+        fake_sleep_ms(AWAY_MS);
+    run_transfer(t);
+    if (t->result[0])
+        fake_die(r, "the receiver was away for %d ms: %s on the %s side", AWAY_MS,
+                 fake_result_name(t->result[0]), conns[0].sends ? "sending" : "receiving");
+    for (int k = 0; k < t->posts && r->rank == 1; k++)
+        if (fake_pattern_check(t->buffers[0][k].data, 16384, (uint64_t)k) != 16384)
+            fake_die(r, "message %d is wrong", k);
+    if (!leaves)
+        fake_barrier(r, 2, "back");
+    end_transfer(t);
+    fake_rank_unload(r);
+}
+
 /* The last rank is killed in the middle of a transfer; both neighbours must notice. */
 static void killed_main(struct fake_rank *r, void *arg)
 {
@@ -561,6 +596,8 @@ static const struct error_play inflight = {inflight_main, 2, 0, false};
 static const struct error_play left = {left_main, 2, 0, false};
 static const struct error_play early_close = {early_close_main, 2, 0, false};
 static const struct error_play early_close_bulk = {early_close_main, 2, 0, true};
+static const struct error_play away = {away_main, 2, 0, false};
+static const struct error_play away_left = {away_main, 2, 0, true};
 static const struct error_play killed = {killed_main, 3, 1u << 2, false};
 static const struct error_play hook = {hook_main, 2, 0, false};
 static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1, false};
@@ -578,6 +615,9 @@ static const struct scenario list[] = {
      &early_close, false},
     {"early-close-bulk", "the same with a large message in front of small ones", error_run,
      &early_close_bulk, false},
+    {"away", "a receiver calls nothing for 9 s (set the plugin's own bound far below)", error_run,
+     &away, true},
+    {"away-left", "the same, and the sender's process ends meanwhile", error_run, &away_left, true},
     {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
     {"hook", "a command breaks something in the middle of a transfer (set the plugin's own bound)",
      error_run, &hook, true},
