@@ -21,7 +21,9 @@
 #include "net-plugin/core/setup.h"
 
 #define MAX_STRANGERS 512 /* streams that have not proven anything yet */
-#define DRAINS        4   /* in the time after which a peer that takes nothing is given up */
+#define PAUSE_NS                                                                                   \
+    (100 * BRAID_NS_PER_MS) /* of a listener for whose streams there is no descriptor */
+#define DRAINS 4            /* in the time after which a peer that takes nothing is given up */
 
 struct braid_listen {
     struct braid_listen *next;
@@ -53,6 +55,7 @@ static struct {
     int tied_count;
     uint16_t tied_port; /* of all of these; 0: there are none */
     struct braid_watch drain;
+    uint64_t next_word_ns; /* when it may be said again that streams cannot be accepted */
     struct braid_listen *listens;
     struct incoming *incoming;
     unsigned strangers;
@@ -242,19 +245,35 @@ static void drop_oldest_stranger(void)
         incoming_failed(oldest, -EBUSY, "too many silent streams");
 }
 
+/* What waits stays in the kernel's queue, which would wake the thread again at once. */
+static void cannot_accept(struct braid_watch *watch, int err)
+{
+    uint64_t now = braid_now_ns();
+
+    braid_maint_change(watch, 0);
+    watch->deadline_ns = now + PAUSE_NS;
+    if (now < state.next_word_ns)
+        return;
+    state.next_word_ns = now + BRAID_STILL_NS;
+    BRAID_WARN("accept on port %u: %s; tried again every %llu ms",
+               watch == &state.watch ? state.port : state.tied_port, strerror(err),
+               PAUSE_NS / BRAID_NS_PER_MS);
+}
+
 static void on_listener(struct braid_watch *watch, uint32_t events)
 {
     struct braid_hs_identity self;
     struct incoming *in;
 
+    if (events == 0) /* the pause is over */
+        braid_maint_change(watch, EPOLLIN);
     for (;;) {
         union braid_addr peer = {0};
         socklen_t len = sizeof(peer);
         int fd = accept4(watch->fd, &peer.sa, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                BRAID_WARN("accept on port %u: %s",
-                           watch == &state.watch ? state.port : state.tied_port, strerror(errno));
+                cannot_accept(watch, errno);
             return;
         }
         if (state.strangers >= MAX_STRANGERS)

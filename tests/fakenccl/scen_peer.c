@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -258,7 +259,83 @@ static int strangers_run(const struct fake_options *options, const struct scenar
     return fake_ranks_run(&o, 0, strangers_main_rank, NULL);
 }
 
+#define SHORT_MS 1500
+
+/* Accepts for a while without a free descriptor: it says so and sleeps. Then there are some, and the peer gets in. */
+static void short_job(void *arg)
+{
+    struct fake_conn *c = arg;
+    struct fake_rank *r = c->r;
+    struct rlimit limit, none;
+    uint64_t start, cpu;
+    int warnings;
+
+    fake_listen_and_post(c);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = limit;
+    none.rlim_cur = (rlim_t)dup(0);
+    close((int)none.rlim_cur);
+    setrlimit(RLIMIT_NOFILE, &none);
+    *fake_board_word(r, 6) = 1;
+    warnings = fake_log_warnings;
+    cpu = fake_process_cpu_ns();
+    for (int i = 0; i < SHORT_MS / 10; i++) {
+        fake_must(r, fake_net_accept(&r->net, c->listener, &c->comm), "accept");
+        if (c->comm)
+            fake_die(r, "accept returned a comm without a descriptor to be had");
+        fake_sleep_ms(10);
+    }
+    cpu = fake_process_cpu_ns() - cpu;
+    warnings = fake_log_warnings - warnings;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    fake_say(r, "without descriptors: %d warnings, %.0f ms of CPU time in %d ms", warnings,
+             (double)cpu / 1e6, SHORT_MS);
+    if (warnings == 0 || warnings > 10)
+        fake_die(r, "%d warnings in %d ms without descriptors", warnings, SHORT_MS);
+    if (cpu > SHORT_MS * 1000000ull / 4)
+        fake_die(r, "%.0f ms of CPU time in %d ms without descriptors", (double)cpu / 1e6,
+                 SHORT_MS);
+    start = fake_now_ns();
+    while (!c->comm) {
+        fake_must(r, fake_net_accept(&r->net, c->listener, &c->comm), "accept");
+        if (fake_late(r, start))
+            fake_die(r, "no connection although there are descriptors again");
+        fake_sleep_ms(1);
+    }
+}
+
+static void short_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+    int count;
+
+    (void)arg;
+    fake_rank_load(r);
+    count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_pair);
+    if (r->rank == 1)
+        fake_worker_run(&r->service, short_job, &conns[0]);
+    while (!*fake_board_word(r, 6))
+        fake_sleep_ms(1);
+    if (r->rank == 0)
+        fake_connect_all(r, conns, count);
+    fake_barrier(r, 2, "connected");
+    fake_close_all(r, conns, count);
+    fake_rank_unload(r);
+}
+
+static int short_run(const struct fake_options *options, const struct scenario *self)
+{
+    struct fake_options o = *options;
+
+    (void)self;
+    o.ranks = 2;
+    o.channels = 1;
+    return fake_ranks_run(&o, 0, short_main, NULL);
+}
+
 static const struct scenario list[] = {
+    {"short", "no descriptor is left for a stream that comes in, and later there are some",
+     short_run, NULL, true},
     {"strangers", "garbage, short, slow and silent peers on the listening ports", strangers_run,
      NULL, false},
 };
