@@ -89,6 +89,7 @@ void braid_socket_lane_free(struct braid_socket_lane *lane)
         lane->tx_have += sizeof(bye);
         braid_maint_linger(lane->fd, lane->tx + lane->tx_sent, lane->tx_have - lane->tx_sent);
     } else if (lane->fd >= 0) {
+        shutdown(lane->fd, SHUT_RDWR); /* a forked child may hold it open */
         close(lane->fd);
     }
     atomic_fetch_sub(&braid_socket_lanes, 1);
@@ -251,8 +252,10 @@ static ssize_t send_some(struct braid_socket_lane *lane, size_t most)
     return finish_send(lane, &call, sent < 0 ? -errno : sent);
 }
 
+/* For `bytes`, and for the goodbye that may have to follow. */
 static bool make_room(struct braid_socket_lane *lane, size_t bytes)
 {
+    bytes += sizeof(struct braid_rec);
     if (lane->tx_have + bytes <= sizeof(lane->tx))
         return true;
     if (!lane->put_active)

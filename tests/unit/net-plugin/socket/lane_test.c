@@ -248,6 +248,47 @@ static void what_is_promised_goes(void **state)
     free(sink);
 }
 
+/* What was promised before a close arrives, and the goodbye behind it, however little room there was left for that. */
+static void the_last_words_go(void **state)
+{
+    static const unsigned indices[] = {0};
+    uint64_t until = braid_now_ns() + 10 * BRAID_NS_PER_S;
+    uint8_t body[BRAID_BODY_MAX] = {0};
+    struct braid_rec rec = {.type = BRAID_REC_EAGER};
+    size_t fill = 0, sent = 0, got = 0;
+    uint8_t *sink = malloc(BYTES);
+    struct braid_conn *conn;
+    ssize_t count;
+    int peer;
+
+    assert_non_null(sink);
+    plan_threads();
+    conn = connection(indices, 1, &peer);
+    while ((count = write(((struct braid_socket_lane *)conn->lanes[0])->fd, body, sizeof(body))) >
+           0)
+        fill += (size_t)count;
+    for (rec.body_bytes = 1024; rec.body_bytes > 0; rec.body_bytes /= 2)
+        while (conn->ops->control(conn->lanes[0], &rec, body, true) == 0)
+            sent += sizeof(rec) + rec.body_bytes;
+    while (conn->ops->control(conn->lanes[0], &rec, body, true) == 0)
+        sent += sizeof(rec);
+    braid_maint_lock();
+    assert_int_equal(braid_maint_start(), 0);
+    conn->ops->detach(conn);
+    braid_maint_unlock();
+    while (braid_now_ns() < until && (count = read(peer, sink + got, BYTES - got)) != 0)
+        got += count > 0 ? (size_t)count : 0;
+    assert_int_equal(got, fill + sent + sizeof(rec));
+    memcpy(&rec, sink + got - sizeof(rec), sizeof(rec));
+    assert_int_equal(rec.type, BRAID_REC_BYE);
+
+    close(peer);
+    braid_maint_stop();
+    conn->ops = NULL;
+    braid_conn_free(conn);
+    free(sink);
+}
+
 /* Sanitizers hold locks of their own while the handler runs. */
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define HAS_HANDLER
@@ -390,6 +431,6 @@ int main(void)
         cmocka_unit_test(one_always_takes_it),       cmocka_unit_test(streams_come_in_any_order),
         cmocka_unit_test(streams_never_come),        cmocka_unit_test(threads_never_come),
         cmocka_unit_test(what_is_promised_goes),     cmocka_unit_test(a_stall_is_described),
-        cmocka_unit_test(guesses_give_way)};
+        cmocka_unit_test(the_last_words_go),         cmocka_unit_test(guesses_give_way)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
