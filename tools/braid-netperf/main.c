@@ -1,7 +1,8 @@
 /*
  * braid-netperf: measures net plugins beside each other and beside plain TCP, without NCCL and without a GPU. Any library that
  * exports ncclNetPlugin_v6..v12 will do. The processes of all targets stay alive and take turns, task by task and round by round;
- * medians are printed, rows of JSON are written when asked for. Ctrl-C prints what has been measured so far.
+ * medians are printed, rows of JSON are written when asked for. Ctrl-C (or SIGTERM) ends the measurement that is running, prints and
+ * writes what has been measured so far, and makes the exit code 130.
  */
 #include "netperf.h"
 
@@ -52,11 +53,10 @@ static struct {
          .bytes = -1,
          .raw = true};
 
+/* Again and again is like once: some programs signal a process and then its group. */
 static void on_interrupt(int number)
 {
     (void)number;
-    if (interrupted)
-        _exit(130);
     interrupted = 1;
 }
 
@@ -133,7 +133,7 @@ static void start_target(struct target *t)
     }
 }
 
-/* Waits for both sides of `words` to reach `value`; false when the target is gone or late. */
+/* Waits for both sides of `words` to reach `value`; false when the target is gone or late, or Ctrl-C was pressed. */
 static bool wait_sides(struct target *t, _Atomic uint32_t *words, uint32_t value, double seconds)
 {
     uint64_t start = fake_now_ns();
@@ -141,6 +141,8 @@ static bool wait_sides(struct target *t, _Atomic uint32_t *words, uint32_t value
     while (words[0] != value || words[1] != value) {
         int status;
 
+        if (interrupted)
+            return false;
         if (waitpid(t->pid, &status, WNOHANG) == t->pid) {
             fprintf(stderr, "%sbraid-netperf: %s ended early\n", progress_open ? "\n" : "",
                     t->plugin ? t->plugin : "raw TCP");
@@ -501,7 +503,7 @@ static void stop_all(void)
         t->control->task = end;
         t->control->seq++;
         while (waitpid(t->pid, NULL, WNOHANG) == 0) {
-            if (fake_now_ns() - start > 5 * FAKE_NS_PER_S)
+            if (interrupted || fake_now_ns() - start > 5 * FAKE_NS_PER_S)
                 kill(t->pid, SIGKILL);
             usleep(1000);
         }
@@ -521,7 +523,7 @@ int main(int argc, char **argv)
         start_target(&run.targets[i]);
     for (int i = 0; i < run.target_count; i++)
         wait_sides(&run.targets[i], run.targets[i].control->ready, 1, run.settings.timeout_s);
-    if (run.targets[0].failed) {
+    if (run.targets[0].failed && !interrupted) {
         stop_all();
         return 1;
     }
@@ -534,5 +536,5 @@ int main(int argc, char **argv)
                         run.target_count);
     for (int i = 0; i < run.target_count; i++)
         rc |= run.targets[i].failed;
-    return rc ? 1 : 0;
+    return interrupted ? 130 : rc ? 1 : 0;
 }

@@ -73,6 +73,15 @@ static void print_line(const struct measured *m, enum metric metric, const struc
     printf("\n");
 }
 
+static bool was_measured(const struct measured *m, int target_count)
+{
+    bool any = false;
+
+    for (int t = 0; t < target_count; t++)
+        any |= m->rounds[t] > 0;
+    return any;
+}
+
 void print_table(const struct measured *cases, int count, const struct target *targets,
                  int target_count)
 {
@@ -90,7 +99,7 @@ void print_table(const struct measured *cases, int count, const struct target *t
     printf(target_count > 1 ? "   first/last\n" : "\n");
     for (int i = 0; i < count; i++)
         for (enum metric metric = VALUE; metric < METRICS; metric++)
-            if (has_metric(&cases[i], metric))
+            if (has_metric(&cases[i], metric) && was_measured(&cases[i], target_count))
                 print_line(&cases[i], metric, targets, target_count);
 }
 
