@@ -7,7 +7,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -689,14 +688,6 @@ bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane)
     return lane->probe != NULL && braid_probe_compares_cpu(lane->probe) &&
            (lane->probed || braid_conn_has_puts(lane->base.conn) ||
             braid_zerocopy_is_busy(&lane->zerocopy));
-}
-
-uint64_t braid_socket_cpu_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-    return (uint64_t)ts.tv_sec * BRAID_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 /* Whether what is under way on this lane is an I/O thread's work. */

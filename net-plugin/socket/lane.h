@@ -133,8 +133,6 @@ int braid_socket_finish(struct braid_socket_lane *lane, const struct braid_socke
 
 /* Whether a trial compares CPU time, and chunks of this lane are part of it: then probe->cpu_ns grows by what moving takes. Lane lock held. */
 bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane);
-/* CPU time of this thread. */
-uint64_t braid_socket_cpu_ns(void);
 
 /* Whether chunks wait that this lane would take. A hint, any thread. */
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane);

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -222,4 +223,12 @@ void braid_probe_refuse(struct braid_probe *probe, enum braid_probe_stage what, 
     if (!known)
         BRAID_INFO(BRAID_LOG_NET, "sockets on %s: no %s: %s", probe->plan.device,
                    zerocopy ? "MSG_ZEROCOPY" : "io_uring", why);
+}
+
+uint64_t braid_socket_cpu_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * BRAID_NS_PER_S + (uint64_t)ts.tv_nsec;
 }

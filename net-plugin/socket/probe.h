@@ -86,4 +86,7 @@ void braid_probe_end(struct braid_probe *probe, uint64_t now_ns, size_t bytes, b
 /* Zerocopy or io_uring has turned out not to work here; `why` for the log, once. */
 void braid_probe_refuse(struct braid_probe *probe, enum braid_probe_stage what, const char *why);
 
+/* CPU time of this thread, for what trials compare. */
+uint64_t braid_socket_cpu_ns(void);
+
 #endif
