@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/log.h"
+#include "common/param.h"
 #include "common/util.h"
 
 /* What containers and hypervisors leave on a host: they rarely reach another node. Names as prefixes. */
@@ -255,9 +256,8 @@ static void say(const char *spec, const struct braid_netif_verdict *verdicts, in
         return;
     names_of(verdicts, count, text, sizeof(text));
     if (!admitted)
-        BRAID_WARN("BRAID_SOCKET_IFNAME or NCCL_SOCKET_IFNAME is \"%s\": no interface has such a "
-                   "name; there are: %s",
-                   spec, text);
+        BRAID_WARN("%s is \"%s\": no interface has such a name; there are: %s",
+                   braid_param_name(BRAID_P_SOCKET_IFNAME), spec, text);
     for (int i = 0; i < count && admitted; i++)
         if (braid_netif_spec_admits(spec, verdicts[i].name))
             BRAID_WARN("network interface %s cannot be used: %s", verdicts[i].name,
@@ -274,7 +274,7 @@ int braid_netif_list(const char *spec, int family, struct braid_netif *out, int 
     if (found == NULL || verdicts == NULL)
         goto err_free;
     if (braid_netif_spec_is_odd(spec, why, sizeof(why)))
-        BRAID_WARN("BRAID_SOCKET_IFNAME or NCCL_SOCKET_IFNAME is \"%s\": %s", spec, why);
+        BRAID_WARN("%s is \"%s\": %s", braid_param_name(BRAID_P_SOCKET_IFNAME), spec, why);
     count = braid_netif_scan(found, BRAID_NETIF_FOUND);
     chosen = count < 0 ? count
                        : braid_netif_choose(spec, family, found, count, out, max, verdicts, &seen);

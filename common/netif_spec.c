@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/netif.h"
+#include "common/param.h"
 
 /* Length of the name in an item: NCCL's lists may say "name:port", of which the port has no meaning here. */
 static size_t name_length(const char *item, size_t length)
@@ -112,8 +113,7 @@ int braid_netif_family(const char *text)
     if (strcmp(text, "AF_INET6") == 0)
         return AF_INET6;
     if (*text != '\0')
-        BRAID_WARN("BRAID_SOCKET_FAMILY or NCCL_SOCKET_FAMILY is \"%s\": AF_INET and AF_INET6 are "
-                   "known; both families are used",
-                   text);
+        BRAID_WARN("%s is \"%s\": AF_INET and AF_INET6 are known; both families are used",
+                   braid_param_name(BRAID_P_SOCKET_FAMILY), text);
     return AF_UNSPEC;
 }

@@ -223,6 +223,13 @@ enum braid_param_source braid_param_source(enum braid_param_id id)
     return get(id)->source;
 }
 
+const char *braid_param_name(enum braid_param_id id)
+{
+    const struct braid_param_row *row = braid_param_row(id);
+
+    return get(id)->source == BRAID_PARAM_NCCL ? row->nccl_name : row->name;
+}
+
 const struct braid_param_row *braid_param_row(enum braid_param_id id)
 {
     return &rows[id];

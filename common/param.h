@@ -42,6 +42,9 @@ const char *braid_param_str(enum braid_param_id id);
 /* Where the value came from. */
 enum braid_param_source braid_param_source(enum braid_param_id id);
 
+/* The variable that set it, NCCL's twin or Braid's own (also when nothing did): what a message to the user names. */
+const char *braid_param_name(enum braid_param_id id);
+
 /* The row itself, for listings. */
 const struct braid_param_row *braid_param_row(enum braid_param_id id);
 /* The effective value as text ("65536", "1", "eth0"), into `buf`; returns `buf`. */

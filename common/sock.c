@@ -115,6 +115,21 @@ static int listen_family(int family, uint16_t port_min, uint16_t port_max, const
     return fd;
 }
 
+int braid_sock_ports(const char *text, uint16_t *first, uint16_t *last)
+{
+    unsigned a = 0, b = 0;
+    char tail;
+
+    *first = *last = 0;
+    if (*text == '\0')
+        return 0;
+    if (sscanf(text, "%5u-%5u%c", &a, &b, &tail) != 2 || a == 0 || b < a || b > 65535)
+        return -EINVAL;
+    *first = (uint16_t)a;
+    *last = (uint16_t)b;
+    return 0;
+}
+
 int braid_sock_listen(int family, uint16_t port_min, uint16_t port_max, const char *netif,
                       uint16_t *port_p)
 {

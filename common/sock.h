@@ -27,6 +27,9 @@ socklen_t braid_addr_len(const union braid_addr *addr);
 uint16_t braid_addr_port(const union braid_addr *addr);
 void braid_addr_set_port(union braid_addr *addr, uint16_t port);
 
+/* "45000-45999" as its two ports, "" as 0 and 0 (any); -EINVAL for anything else. */
+int braid_sock_ports(const char *text, uint16_t *first, uint16_t *last);
+
 /*
  * A listening socket on every address: dual-stack where IPv6 is there and `family` is AF_UNSPEC or AF_INET6, else IPv4. The port
  * is the first free one of [port_min, port_max], or any when both are 0. Non-blocking, closed on exec. *port_p gets the port. With

@@ -305,20 +305,11 @@ static void on_listener(struct braid_watch *watch, uint32_t events)
 static void parse_range(uint16_t *first, uint16_t *last)
 {
     const char *text = braid_param_str(BRAID_P_PORT_RANGE);
-    unsigned a = 0, b = 0;
-    char tail;
 
-    *first = *last = 0;
-    if (*text == '\0')
-        return;
-    if (sscanf(text, "%u-%u%c", &a, &b, &tail) != 2 || a == 0 || b < a || b > 65535) {
+    if (braid_sock_ports(text, first, last) != 0)
         BRAID_WARN("BRAID_PORT_RANGE=%s is not \"first-last\" with ports from 1 to 65535; any port "
                    "is used",
                    text);
-        return;
-    }
-    *first = (uint16_t)a;
-    *last = (uint16_t)b;
 }
 
 static void stop_watch(struct braid_watch *watch)
@@ -416,7 +407,12 @@ static int start_listener(void)
     parse_range(&first, &last);
     fd = braid_sock_listen(family, first, last, NULL, &state.port);
     if (fd < 0) {
-        BRAID_WARN("cannot listen on ports %u to %u (0: any): %s", first, last, strerror(-fd));
+        if (first != 0)
+            BRAID_WARN("cannot listen on any port from %u to %u (BRAID_PORT_RANGE; each process of "
+                       "this host takes one): %s",
+                       first, last, strerror(-fd));
+        else
+            BRAID_WARN("cannot listen: %s", strerror(-fd));
         return fd;
     }
     state.watch = (struct braid_watch){.fd = fd, .fn = on_listener};

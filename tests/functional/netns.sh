@@ -13,6 +13,7 @@
 #   bound         a second cable, which alone is to be used although the routes name the first; on a listening port of our choice
 #   flows         every TCP stream gets 400 Mbit/s and no more: measurement must come to several streams
 #   link          the cable gets 400 Mbit/s: measurement must stay with few
+#   reasons       interfaces of many kinds: each that is not used is named at INFO with its reason; what is wrong with a setting is said
 #   unplugged     the cable is cut in the middle of a transfer: both sides report within their own bound
 set -u
 play=$1 plugin=$2 case=$3
@@ -193,8 +194,47 @@ neighbours() {
   done
   [ $rc = 0 ] && ! grep -q "no way" "$log"
 }
+said() { grep -Eq -- "$1" "$log" || { echo "nobody said: $1"; rc=1; }; }
+reasons() {
+  ip -n "$a" link add br-walk type bridge && ip -n "$a" link set br-walk up && ip -n "$a" addr add 172.30.0.1/24 dev br-walk
+  ip -n "$a" link add leads type dummy 2>/dev/null && ip -n "$a" link set leads up && ip -n "$a" addr add 172.31.0.1/24 dev leads
+  ip link add bn2 netns "$a" type veth peer name bn2 netns "$b" && ip -n "$a" addr add 10.79.0.1/24 dev bn2 # stays down
+  ip link add bn3 netns "$a" type veth peer name bn3 netns "$b" && ip -n "$a" link set bn3 up &&            # without a carrier
+    ip -n "$a" addr add 10.80.0.1/24 dev bn3
+  ip link add bn4 netns "$a" type veth peer name bn4 netns "$b" && ip -n "$a" link set bn4 up && ip -n "$b" link set bn4 up
+  ip -n "$a" link add link bn0 name bn0.7 type vlan id 7 2>/dev/null && ip -n "$a" link set bn0.7 up &&
+    ip -n "$a" addr add 10.81.0.1/24 dev bn0.7
+  ip link add bn5 netns "$a" type veth peer name bn5 netns "$b" && ip -n "$a" link set bn5 up && ip -n "$b" link set bn5 up &&
+    ip -n "$a" addr add 10.77.0.1/32 dev bn5 # the address of the first cable
+  plugged bn0
+  traffic zero --ranks 2 --log info >"$log" 2>&1
+  rc=$?
+  grep "interface\|right" "$log" | sed 's/.*braid: //' | sort -u
+  said "interface lo: not used, it is the loopback"
+  said "interface bn2: not used, it is down"
+  said "interface bn3: not used, .*carrier"
+  said "interface bn4: not used, it has no address|interface bn4: not used, .*link-local"
+  said "interface bn5: not used, bn0 has the same address"
+  said "interface br-walk: not used, (it is a bridge|by its name)" # a process of another namespace's sysfs has only the name
+  said "socket device 0: bn0, 10.77.0.1"
+  NCCL_SOCKET_IFNAME="bn0, bn1" traffic zero --ranks 2 --log info >"$log" 2>&1 || rc=1
+  said 'WARN .*NCCL_SOCKET_IFNAME is "bn0, bn1": " bn1" contains a blank'
+  said 'interface bn5: not used, the setting "bn0, bn1" excludes it'
+  BRAID_SOCKET_IFNAME==eth7 traffic zero --ranks 2 --log info >"$log" 2>&1
+  said 'WARN .*BRAID_SOCKET_IFNAME is "=eth7": no interface has such a name; there are: lo, .*bn0'
+  BRAID_SOCKET_IFNAME==bn2 traffic zero --ranks 2 --log info >"$log" 2>&1
+  said 'WARN .*network interface bn2 cannot be used: it is down'
+  ip netns exec "$a" "$(dirname "$play")/braid-info" net >"$log" 2>&1 || rc=1 # which has the namespace's sysfs
+  grep "used" "$log"
+  said "^  br-walk  *not used: it is a bridge without a port in hardware"
+  said "^  bn0  *used"
+  ! ip -n "$a" link show bn0.7 >/dev/null 2>&1 || said "^  bn0.7  *not used: .*bn0"
+  ! ip -n "$a" link show leads >/dev/null 2>&1 || said "^  leads  *not used: it leads nowhere"
+  [ $rc = 0 ]
+}
 case $case in
   bound) bound ;;
+  reasons) reasons ;;
   neighbours) neighbours ;;
   flows) flows ;;
   link) link ;;

@@ -38,17 +38,22 @@ static int print_interfaces(const struct braid_netif_found *found, int count,
     const char *ports = braid_param_str(BRAID_P_PORT_RANGE);
     char why[160];
     int seen = 0, chosen, at = 0;
+    uint16_t first, last;
 
     chosen = braid_netif_choose(spec, braid_netif_family(family), found, count, out,
                                 BRAID_NETIF_MAX, verdicts, &seen);
     if (chosen < 0)
         return INFO_FAILED;
-    printf("Network interfaces (BRAID_SOCKET_IFNAME %s%s%s, BRAID_SOCKET_FAMILY %s; listening "
-           "ports: %s)\n",
-           *spec != '\0' ? "\"" : "", *spec != '\0' ? spec : "not set", *spec != '\0' ? "\"" : "",
-           *family != '\0' ? family : "not set", *ports != '\0' ? ports : "any");
+    printf("Network interfaces (%s %s%s%s, %s %s; listening ports: %s)\n",
+           braid_param_name(BRAID_P_SOCKET_IFNAME), *spec != '\0' ? "\"" : "",
+           *spec != '\0' ? spec : "not set", *spec != '\0' ? "\"" : "",
+           braid_param_name(BRAID_P_SOCKET_FAMILY), *family != '\0' ? family : "not set",
+           *ports != '\0' ? ports : "any");
     if (braid_netif_spec_is_odd(spec, why, sizeof(why)))
-        printf("  odd setting: %s\n", why);
+        printf("  odd setting: %s: %s\n", braid_param_name(BRAID_P_SOCKET_IFNAME), why);
+    if (braid_sock_ports(ports, &first, &last) != 0)
+        printf("  odd setting: BRAID_PORT_RANGE is not \"first-last\" with ports from 1 to 65535; "
+               "any port is used\n");
     for (int i = 0; i < seen; i++) {
         if (verdicts[i].chosen)
             print_chosen(&out[at++]);

@@ -59,10 +59,12 @@ static void nccl_twin_is_honoured_and_ours_wins(void **state)
     braid_param_reload();
     assert_string_equal(braid_param_str(BRAID_P_DEBUG), "INFO");
     assert_int_equal(braid_param_source(BRAID_P_DEBUG), BRAID_PARAM_NCCL);
+    assert_string_equal(braid_param_name(BRAID_P_DEBUG), "NCCL_DEBUG");
     setenv("BRAID_DEBUG", "TRACE", 1);
     braid_param_reload();
     assert_string_equal(braid_param_str(BRAID_P_DEBUG), "TRACE");
     assert_int_equal(braid_param_source(BRAID_P_DEBUG), BRAID_PARAM_BRAID);
+    assert_string_equal(braid_param_name(BRAID_P_DEBUG), "BRAID_DEBUG");
 }
 
 /* The first INT row of the table gets `text`; returns its id. */

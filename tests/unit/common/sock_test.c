@@ -24,6 +24,25 @@ static void text(void **state)
     assert_int_equal(braid_addr_from_bytes(&addr, AF_UNIX, v4, 1), -EAFNOSUPPORT);
 }
 
+static void ports(void **state)
+{
+    static const char *const bad[] = {"45000", "abc",     "0-10",  "70000-70001", "5-3",
+                                      "-",     "1-65536", "1-2-3", "1-2 ",        "4294967297-5"};
+    uint16_t first, last;
+
+    assert_int_equal(braid_sock_ports("45000-45999", &first, &last), 0);
+    assert_true(first == 45000 && last == 45999);
+    assert_int_equal(braid_sock_ports("65535-65535", &first, &last), 0);
+    assert_true(first == 65535 && last == 65535);
+    assert_int_equal(braid_sock_ports("", &first, &last), 0);
+    assert_true(first == 0 && last == 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        if (braid_sock_ports(bad[i], &first, &last) != -EINVAL)
+            fail_msg("'%s' passed", bad[i]);
+        assert_true(first == 0 && last == 0);
+    }
+}
+
 static int connect_to(uint16_t port)
 {
     static const uint8_t loopback[4] = {127, 0, 0, 1};
@@ -68,6 +87,7 @@ static void listening(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(text), cmocka_unit_test(listening)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(text), cmocka_unit_test(ports),
+                                       cmocka_unit_test(listening)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
