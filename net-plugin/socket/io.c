@@ -299,7 +299,7 @@ static struct braid_io_thread *choose_thread(int node)
 
     pthread_mutex_lock(&pool.lock);
     count = atomic_load(&pool.count);
-    if (pool.open && count < MIN(MAX(braid_socket_plan.threads, 1u), MAX_THREADS) &&
+    if (pool.open && count < MIN(MAX(braid_socket_threads_now(), 1u), MAX_THREADS) &&
         (pool.threads[count] = thread_new(count, node)) != NULL) {
         thread = pool.threads[count];
         atomic_store_explicit(&pool.count, count + 1, memory_order_release);

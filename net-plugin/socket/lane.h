@@ -85,8 +85,10 @@ struct braid_socket_plan {
     size_t thread_bytes; /* more than this is left to I/O threads */
     /* no streams for bulk are added above it: half of the descriptors that the process may have */
     unsigned lanes_max;
-    uint64_t spin_ns;  /* that an I/O thread looks on after the last byte at most, where it pays */
-    unsigned threads;  /* of the pool; 0: NCCL's threads move everything */
+    uint64_t spin_ns; /* that an I/O thread looks on after the last byte at most, where it pays */
+    unsigned threads; /* of the pool; 0: NCCL's threads move everything */
+    /* processors of this process, which those that are counted share with it; 0: none are counted */
+    unsigned counted_cpus;
     bool threads_help; /* also with bulk on stream 0: there are processors for them */
     /* streams for bulk to begin with, besides stream 0, which then has only small messages and control; 0: it has all */
     unsigned guess;
@@ -136,6 +138,8 @@ bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane);
 
 /* Whether chunks wait that this lane would take. A hint, any thread. */
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane);
+/* Threads that the pool may have now, with as many processes on this host as there are. Under the pool's lock. socket.c */
+unsigned braid_socket_threads_now(void);
 /* Streams for bulk that both ends of the connection are ready to have. socket.c */
 unsigned braid_socket_streams(const struct braid_conn *conn);
 /* The staging of lane `index`; NULL when the connection has no GPU memory registered. socket.c */

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/neighbours.h"
 #include "common/param.h"
 #include "common/thread.h"
 #include "common/util.h"
@@ -60,6 +61,17 @@ static atomic_uint reserved_streams; /* of all connections of this process */
 static bool uses_cuda; /* BRAID_SOCKET_CUDA, and there is a driver */
 static pthread_mutex_t stages_lock = PTHREAD_MUTEX_INITIALIZER; /* making of stages */
 
+static unsigned online_processors(void)
+{
+    return MAX((unsigned)sysconf(_SC_NPROCESSORS_ONLN), braid_thread_processors());
+}
+
+/* Processors of `cpus` that are this one's of `ranks` processes on `online` processors. */
+static unsigned share_of(unsigned cpus, unsigned online, unsigned ranks)
+{
+    return cpus / MAX((unsigned)((uint64_t)ranks * cpus / MAX(online, 1u)), 1u);
+}
+
 /*
  * The most threads: half of the processors, as far as they are this rank's; the other half is for NCCL's threads and the program. On 32
  * of them 16 threads moved a fifth to a third more than 6 in reductions and gathers of 64 MiB and more over four channels of NCCL, no more in
@@ -68,9 +80,36 @@ static pthread_mutex_t stages_lock = PTHREAD_MUTEX_INITIALIZER; /* making of sta
  */
 unsigned braid_socket_threads_for(unsigned cpus, unsigned online, unsigned ranks)
 {
-    unsigned sharing = MAX((unsigned)((uint64_t)ranks * cpus / MAX(online, 1u)), 1u);
+    return cpus >= 6 ? MIN(MAX(share_of(cpus, online, ranks) / 2, 2u), 16u) : 0;
+}
 
-    return cpus >= 6 ? MIN(MAX(cpus / sharing / 2, 2u), 16u) : 0;
+unsigned braid_socket_threads_counted(unsigned cpus, unsigned online, unsigned processes)
+{
+    return MAX(share_of(cpus, online, processes), 2u);
+}
+
+/*
+ * Where it was not told how many ranks share the processors, the processes that use Braid are counted, which are all there when bulk comes.
+ * Some may be idle, or another job's: so they may have as many threads as there are processors together, and not half of that.
+ */
+unsigned braid_socket_threads_now(void)
+{
+    static unsigned said; /* the caller holds the pool's lock */
+    unsigned most = braid_socket_plan.threads, count, share;
+
+    if (braid_socket_plan.counted_cpus == 0)
+        return most;
+    count = braid_neighbours_count();
+    share =
+        braid_socket_threads_counted(braid_socket_plan.counted_cpus, online_processors(), count);
+    if (share < most && share != said) {
+        BRAID_INFO(BRAID_LOG_NET,
+                   "sockets: at most %u I/O threads, not %u: %u processes of this user on this "
+                   "host use Braid and share its processors (BRAID_LOCAL_RANKS says how many do)",
+                   share, most, count);
+        said = share;
+    }
+    return MIN(most, share);
 }
 
 /*
@@ -80,8 +119,8 @@ unsigned braid_socket_threads_for(unsigned cpus, unsigned online, unsigned ranks
 void braid_socket_make_plan(char *text, size_t text_bytes)
 {
     unsigned cpus = braid_thread_processors();
-    unsigned threads = braid_socket_threads_for(cpus, (unsigned)sysconf(_SC_NPROCESSORS_ONLN),
-                                                (unsigned)braid_param_int(BRAID_P_LOCAL_RANKS));
+    unsigned ranks = (unsigned)braid_param_int(BRAID_P_LOCAL_RANKS);
+    unsigned threads = braid_socket_threads_for(cpus, online_processors(), ranks);
     unsigned guess = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;
     int64_t threads_set = braid_param_int(BRAID_P_SOCKET_THREADS);
     int64_t streams_set = braid_param_int(BRAID_P_SOCKET_STREAMS);
@@ -99,6 +138,7 @@ void braid_socket_make_plan(char *text, size_t text_bytes)
         .spin_ns = (uint64_t)braid_param_int(BRAID_P_SOCKET_SPIN_US) * BRAID_NS_PER_US,
         .thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES),
         .zerocopy = (int)braid_param_int(BRAID_P_SOCKET_ZEROCOPY),
+        .counted_cpus = threads_set < 0 && ranks == 0 && threads > 0 ? cpus : 0,
     };
     if (braid_socket_plan.threads > 0) { /* only they move streams for bulk */
         braid_socket_plan.guess = streams_set >= 0 ? (unsigned)streams_set : guess;
@@ -187,6 +227,7 @@ static int socket_init(void)
 
     braid_socket_make_plan(plan, sizeof(plan));
     BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "sockets: %s", plan);
+    braid_neighbours_join(NULL); /* or nobody is counted */
     braid_socket_make_engine(plan, sizeof(plan));
     BRAID_INFO(BRAID_LOG_INIT | BRAID_LOG_NET, "sockets: %s", plan);
     braid_io_open();
@@ -216,6 +257,7 @@ static int socket_init(void)
 static void socket_fini(void)
 {
     braid_io_stop();
+    braid_neighbours_leave();
     braid_cuda_stop();
 }
 

@@ -17,9 +17,20 @@ static void threads(void **state)
     assert_int_equal(braid_socket_threads_for(8, 0, 0), 4); /* nothing known */
 }
 
+static void counted(void **state)
+{
+    assert_int_equal(braid_socket_threads_counted(32, 32, 1), 32);
+    assert_int_equal(braid_socket_threads_counted(32, 32, 2), 16);
+    assert_int_equal(braid_socket_threads_counted(32, 32, 8), 4);
+    assert_int_equal(braid_socket_threads_counted(192, 192, 8), 24);
+    assert_int_equal(braid_socket_threads_counted(24, 192, 8), 24); /* each on its own */
+    assert_int_equal(braid_socket_threads_counted(64, 64, 64), 2);
+    assert_int_equal(braid_socket_threads_counted(16, 16, 0), 16); /* nobody can be counted */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(counted)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
