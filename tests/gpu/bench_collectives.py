@@ -2,7 +2,8 @@
 """Collectives on two GPUs: Braid, NCCL and PyTorch symmetric memory in CUDA graphs, interleaved, the slower rank, median of rounds.
 
 Writes rows of bench `collectives` to $OUT/collectives.jsonl and prints a short table last. Usage: bench_collectives.py [--quick] [GROUP ...]
-Groups: small large gather fused sweep micro. Each variant is checked against NCCL's result before it is timed. About 100 s for all groups."""
+Groups: small large gather fused sweep micro ends. Each variant is checked against NCCL's result before it is timed. About 100 s for all
+groups but `ends`, the smallest and the largest sizes (256 bytes, 256 and 512 MiB), which takes as long alone."""
 import datetime
 import json
 import os
@@ -39,9 +40,11 @@ class Bench:
         self.table = []
         self.started = time.time()
 
-    def open(self):
+    def open(self, size=256 * MI):
+        """A communicator and a window: its first half is for operations, the last quarters for copies that are their limit."""
         self.braid = bt.Braid(self.cpu)
-        self.window, self.memory = self.braid.window(256 * MI)
+        self.size = size
+        self.window, self.memory = self.braid.window(size)
 
     def say(self, *text):
         if self.rank == 0:
@@ -106,8 +109,8 @@ class Bench:
 
     def engine_copy(self, size):
         """The bare limit: one copy by copy engine into the peer's window, both ways at once."""
-        src = self.memory.data_ptr() + 128 * MI
-        dst = self.braid.address(self.window, 1 - self.rank) + 192 * MI
+        src = self.memory.data_ptr() + self.size // 2
+        dst = self.braid.address(self.window, 1 - self.rank) + self.size // 4 * 3
         memcpy = self.libcudart().cudaMemcpyAsync
 
         def go():
@@ -196,8 +199,9 @@ class Bench:
                     tried("braid_no_overlap", ours(bt.AUTO, flags=bt.NO_OVERLAP), win)
                 if 64 * KI < size <= 4 * MI:
                     tried("packets", ours(bt.PACKETS), win)
-                if size >= 256 * KI:
+                if 256 * KI <= size <= 64 * MI:
                     tried("one_shot", ours(bt.ONE_SHOT), win)
+                if size >= 256 * KI:
                     tried("two_shot", ours(bt.TWO_SHOT), win)
                     tried("pull", ours(bt.PULL), win)
                 if size >= 256 * KI:
@@ -215,7 +219,7 @@ class Bench:
                             continue
                         tried(f"{name}_sms{sms}", ours(method, sms), win)
             win.copy_(x)
-            repeats = 50 if size <= MI else 20 if size <= 4 * MI else 6
+            repeats = 50 if size <= MI else 20 if size <= 4 * MI else 6 if size <= 64 * MI else 2
             times = self.measure(calls, repeats)
             case = f"all_reduce/bf16/{size}"
             mine = {"": "braid", "/plain": "braid_plain", "/no_overlap": "braid_no_overlap"}
@@ -231,7 +235,7 @@ class Bench:
             src = torch.randint(0, 120, (size,), device="cuda", dtype=torch.uint8)
             mine = src[lo:hi].clone()
             want = torch.empty_like(src)
-            repeats = 50 if size <= MI else 20 if size <= 16 * MI else 5
+            repeats = 50 if size <= MI else 20 if size <= 16 * MI else 5 if size <= 128 * MI else 2
             limit = {"copy_engine": self.engine_copy(block)} if size >= MI else {}
 
             dist.all_gather_into_tensor(want, mine)
@@ -310,6 +314,14 @@ class Bench:
             suffix = {"": "braid"}
             suffix.update({"/" + k.replace("_sms", "/sms"): k for k in calls if k.startswith(("packets", "staged", "pull"))})
             self.record(f"reduce_scatter/bf16/{size}", self.measure(calls, repeats), suffix, ("nccl",), "copy_engine")
+
+    def ends(self):
+        self.open(2048 * MI)
+        for size in (256, 256 * MI, 512 * MI):
+            self.all_reduce([size])
+            self.gathers([size])
+            torch.cuda.empty_cache()
+            self.flush()
 
     def fused(self):
         """All-reduce + residual + RMSNorm: the kernel of example 04 against NCCL and PyTorch's kernels, eager and compiled."""
@@ -426,6 +438,7 @@ def main(rank, world, port, groups):
         "gather": lambda: bench.gathers([KI, 64 * KI, MI, 4 * MI, 16 * MI, 128 * MI]),
         "fused": bench.fused,
         "micro": bench.micro,
+        "ends": bench.ends,
         "sweep": lambda: bench.all_reduce([16 * KI, 64 * KI, 256 * KI, 512 * KI, MI, 2 * MI, 4 * MI, 16 * MI, 64 * MI], sweep=True),
     }
     failed = False

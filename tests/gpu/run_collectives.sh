@@ -6,6 +6,7 @@
 #   blocks copy and reduce blocks by SM count                                         (at most  20 s, two GPUs)
 #   example  the fused operator of device/examples/04 from PyTorch                    (at most  40 s; not by default)
 #   bench  against NCCL and PyTorch symmetric memory; the fused operator              (at most 120 s, two GPUs)
+#   ends   bench of 256 bytes, 256 MiB and 512 MiB                                    (at most 150 s, two GPUs; not by default)
 #   sanitize  a part of `test` under compute-sanitizer                               (at most  90 s; not by default)
 #   sweep  methods by SM count, for the crossovers                                    (at most  60 s, two GPUs; not by default)
 #   attempts  the choices of device/ops/attempts.h side by side, target `attempts`    (at most  60 s, two GPUs; not by default)
@@ -52,6 +53,7 @@ part many 30 1 "$BIN/gpu_collectives" --seconds 20 --ranks 4 sums copies
 part blocks 20 2 "$BIN/gpu_copy_blocks"
 part example 40 1 tests/gpu/with_mps python3 device/examples/04_all_reduce_rmsnorm/op.py
 part bench 120 2 python3 tests/gpu/bench_collectives.py small large gather fused micro
+part ends 150 2 python3 tests/gpu/bench_collectives.py ends
 part sweep 60 2 python3 tests/gpu/bench_collectives.py sweep
 part attempts 60 2 python3 tests/gpu/bench_attempts.py
 part sanitize 90 1 compute-sanitizer --tool memcheck --error-exitcode 9 "$BIN/gpu_collectives" --seconds 60 --bound 60 sums copies
@@ -59,7 +61,7 @@ for name in $parts; do
   [ -e "$OUT/collectives-$name.log" ] || continue
   echo "---- $name"
   case $name in
-    bench | sweep | attempts) grep -E "VERIFY|rank [01]:|failed|Error" "$OUT/collectives-$name.log" | tail -n 12
+    bench | ends | sweep | attempts) grep -E "VERIFY|rank [01]:|failed|Error" "$OUT/collectives-$name.log" | tail -n 12
       tail -n 45 "$OUT/collectives-$name.log" | cut -c 1-330 ;;
     *) tail -n "${PART_LINES:-28}" "$OUT/collectives-$name.log" | cut -c 1-240 ;;
   esac
