@@ -17,14 +17,15 @@ static struct {
 static int open_file(const char *path)
 {
     char own[64];
-    struct stat info;
+    struct statx info; /* fstat has a newer symbol version than old systems know */
     int fd;
 
     snprintf(own, sizeof(own), "/dev/shm/braid-%u", (unsigned)geteuid());
     fd = open(path != NULL ? path : own, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -errno;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid())
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_UID, &info) == 0 &&
+        S_ISREG(info.stx_mode) && info.stx_uid == geteuid())
         return fd;
     close(fd);
     return -EPERM; /* somebody else has put it there */
