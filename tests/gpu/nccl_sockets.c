@@ -3,6 +3,7 @@
  *   check   Braid only: every collective over sizes from 0 elements to 256 MiB, results compared with the host's, communicators
  *           made and destroyed twice; fails unless NCCL's own log says that it uses the network Braid
  *   sweep   Braid alone under up to eight settings of its own, one of the tables below (--table), no rows
+ *   steps   NCCL and Braid, two settings each, with a profiler plugin in NCCL: files for nccl_steps.py in the folder
  *   bench   Braid beside NCCL's own sockets (default and six settings by hand), all processes alive at once and taking turns;
  *           writes one JSON row a case. "braid" is what users get, the net plugin and the tuner; "net_alone" is without the tuner
  * The parent has no CUDA and no NCCL in it. Every answer of a rank is waited for with a bound; who is late is named and
@@ -103,6 +104,13 @@ static const struct transport streams_table[MAX_TRANSPORTS] = {
      .also = "BRAID_SOCKET_BUFFER_BYTES=512K",
      .braid = NET_ALONE}};
 
+/* "best" is NCCL's fastest setting by hand at 4 MiB in the committed rows; s10 makes 2 channels of Braid's 8. */
+static const struct transport steps_table[MAX_TRANSPORTS] = {
+    {.name = "default"},
+    {.name = "best", .threads = "2", .sockets = "4"},
+    {.name = "braid", .braid = NET_ALONE},
+    {.name = "braid_s10", .speed = "10000", .braid = NET_ALONE}};
+
 static const struct {
     const char *name;
     const struct transport *table;
@@ -124,6 +132,7 @@ static struct {
     const char *program;
     const char *plugin;
     const char *table;  /* of sweep */
+    int profiled;       /* steps: NCCL gets the profiler plugin that lies beside the net plugin */
     const char *folder; /* for NCCL's logs and the rows */
     double seconds;     /* budget of the benchmark rounds */
     uint64_t max_bytes;
@@ -193,15 +202,20 @@ __attribute__((noreturn)) static void die(const struct transport *t, int rank, c
     exit(1);
 }
 
-/* The tuner lies beside the net plugin. */
-static void set_tuner(const struct transport *t)
+/* The tuner and the profiler lie beside the net plugin. */
+static void set_neighbours(const struct transport *t)
 {
     char path[1024];
     const char *slash = strrchr(run.plugin, '/');
+    int length = slash ? (int)(slash + 1 - run.plugin) : 0;
 
-    snprintf(path, sizeof(path), "%.*slibnccl-tuner-braid.so",
-             slash ? (int)(slash + 1 - run.plugin) : 0, run.plugin);
+    snprintf(path, sizeof(path), "%.*slibnccl-tuner-braid.so", length, run.plugin);
     setenv("NCCL_TUNER_PLUGIN", t->braid == WITH_TUNER ? path : "none", 1);
+    snprintf(path, sizeof(path), "%.*slibnccl_steps.so", length, run.plugin);
+    setenv("NCCL_PROFILER_PLUGIN", run.profiled ? path : "none", 1);
+    snprintf(path, sizeof(path), "%s/steps-%s", run.folder, t->name);
+    setenv("NCCL_STEPS_FILE", path, 1);
+    setenv("NCCL_STEPS_SECTIONS", "1", 1);
 }
 
 static void set_environment(const struct transport *t, int rank)
@@ -219,7 +233,7 @@ static void set_environment(const struct transport *t, int rank)
     setenv("NCCL_DEBUG_FILE", t->logs[rank], 1);
     setenv("NCCL_NET_PLUGIN", t->braid ? run.plugin : "none", 1);
     setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 1);
-    set_tuner(t);
+    set_neighbours(t);
     unsetenv("NCCL_NET");
     if (!t->braid)
         setenv("NCCL_NET", "Socket", 1);
@@ -630,12 +644,8 @@ static void print_table(struct bench_case *cases, int count)
            run.tcp_GBps, run.pcie_GBps);
 }
 
-static int measure(const struct transport *table)
+static void start_table(const struct transport *table)
 {
-    static struct bench_case cases[MAX_CASES];
-    int count = make_cases(cases);
-    double deadline;
-
     use_table(table);
     for (int t = 0; t < transports_count; t++)
         for (int r = 0; r < RANKS; r++)
@@ -644,6 +654,15 @@ static int measure(const struct transport *table)
         make_communicator(&transports[t]);
         must_use(&transports[t], transports[t].braid ? "Braid" : "Socket");
     }
+}
+
+static int measure(const struct transport *table)
+{
+    static struct bench_case cases[MAX_CASES];
+    int count = make_cases(cases);
+    double deadline;
+
+    start_table(table);
     measure_limits();
     deadline = now_s() + run.seconds;
     for (int round = 0; round < MAX_ROUNDS && now_s() < deadline; round++) {
@@ -658,6 +677,59 @@ static int measure(const struct transport *table)
     return 0;
 }
 
+/* What nccl_steps.py says of its rows. */
+static void write_machine(void)
+{
+    char path[600];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/steps.json", run.folder);
+    file = fopen(path, "w");
+    if (!file)
+        return;
+    fprintf(file, "{\"machine\": \"%s%s%s\", \"nccl\": \"%d.%d.%d\"}\n",
+            run.gpus > 1 ? "2x " : "1x ", run.gpu[0] ? run.gpu : "GPU",
+            run.gpus > 1 ? "" : ", two ranks under MPS", run.nccl_version / 10000,
+            run.nccl_version / 100 % 100, run.nccl_version % 100);
+    fclose(file);
+}
+
+/*
+ * Five short rounds unprofiled, then one with steps and one with kernels; transports take turns. All-to-all comes last and has no kernels:
+ * NCCL counts work of its own rank otherwise on the host than on the GPU.
+ */
+static int steps(void)
+{
+    static const struct {
+        int op;
+        uint64_t bytes;
+        int iterations;
+        int profiled;
+    } list[] = {{ALL_REDUCE, 64 << 20, 8, 20},     {ALL_REDUCE, 8, 2000, 6000},
+                {ALL_REDUCE, 8 << 10, 1200, 3000}, {ALL_REDUCE, 64 << 10, 500, 1500},
+                {ALL_REDUCE, 4 << 20, 60, 200},    {ALL_TO_ALL, 4 << 20, 60, 150}};
+
+    run.profiled = 1;
+    start_table(steps_table);
+    for (size_t k = 0; k < sizeof(list) / sizeof(list[0]); k++)
+        for (int round = 0; round < (list[k].op == ALL_TO_ALL ? 6 : 7); round++)
+            for (int i = 0; i < transports_count; i++) {
+                int pass = round < 5 ? PASS_THREADS : round == 5 ? PASS_STEPS : PASS_KERNELS;
+                struct command c = {.verb = VERB_TIME,
+                                    .op = list[k].op,
+                                    .bytes = list[k].bytes,
+                                    .pass = pass,
+                                    .iterations =
+                                        pass == PASS_STEPS ? list[k].profiled : list[k].iterations};
+
+                both(&transports[(i + round) % transports_count], &c, operation_names[c.op]);
+            }
+    for (int t = 0; t < transports_count; t++)
+        stop(&transports[t]);
+    write_machine();
+    return 0;
+}
+
 static int sweep(void)
 {
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
@@ -669,17 +741,18 @@ static int sweep(void)
 
 static void help(void)
 {
-    printf("Usage: nccl_sockets check|bench|sweep [--plugin PATH] [--folder PATH] [--seconds S] "
-           "[--max-bytes N] [--answer S] [--table NAME]\n"
-           "  --plugin     the net plugin (default build/dev/lib/libnccl-net-braid.so)\n"
-           "  --folder     where NCCL's logs and nccl_over_sockets.jsonl go (default "
-           "build/gpu-results)\n"
-           "  --seconds    budget of the measured rounds (default 100)\n"
-           "  --max-bytes  largest buffer (default 536870912)\n"
-           "  --answer     seconds to wait for one answer of a rank (default 60)\n"
-           "  --table      settings of a sweep: threads (default), channels or streams\n"
-           "NCCL_SOCKETS_LIBRARY names libnccl.so.2 when the loader does not find it. Exit: 0 "
-           "right, 1 wrong, 2 usage.\n");
+    printf(
+        "Usage: nccl_sockets check|bench|sweep|steps [--plugin PATH] [--folder PATH] [--seconds S] "
+        "[--max-bytes N] [--answer S] [--table NAME]\n"
+        "  --plugin     the net plugin (default build/dev/lib/libnccl-net-braid.so)\n"
+        "  --folder     where NCCL's logs and nccl_over_sockets.jsonl go (default "
+        "build/gpu-results)\n"
+        "  --seconds    budget of the measured rounds (default 100)\n"
+        "  --max-bytes  largest buffer (default 536870912)\n"
+        "  --answer     seconds to wait for one answer of a rank (default 60)\n"
+        "  --table      settings of a sweep: threads (default), channels or streams\n"
+        "NCCL_SOCKETS_LIBRARY names libnccl.so.2 when the loader does not find it. Exit: 0 "
+        "right, 1 wrong, 2 usage.\n");
 }
 
 int main(int argc, char **argv)
@@ -715,6 +788,8 @@ int main(int argc, char **argv)
         return measure(bench_table);
     if (optind + 1 == argc && strcmp(argv[optind], "sweep") == 0)
         return sweep();
+    if (optind + 1 == argc && strcmp(argv[optind], "steps") == 0)
+        return steps();
     help();
     return 2;
 }

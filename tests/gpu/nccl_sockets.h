@@ -9,9 +9,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#define RANKS      2
-#define COMMAND_FD 3
+#define RANKS       2
+#define COMMAND_FD  3
+#define MAX_THREADS 512
 
 enum operation {
     ALL_REDUCE,
@@ -36,11 +38,20 @@ enum verb {
     VERB_EXIT,
 };
 
+/* How VERB_TIME is looked at. The last three note what each thread did. */
+enum pass {
+    PASS_PLAIN,
+    PASS_THREADS, /* without the profiler */
+    PASS_STEPS,   /* operations and steps are profiled */
+    PASS_KERNELS, /* kernels too */
+};
+
 struct command {
     int verb;
     int op;
     int is_bytes;   /* VERB_CHECK: elements are uint8 instead of float32 */
     int iterations; /* VERB_TIME */
+    int pass;       /* VERB_TIME: PASS_ */
     uint64_t bytes; /* VERB_TIME: the larger of the send and receive buffers */
     uint64_t count; /* VERB_CHECK: elements a rank contributes (or, for reduce-scatter, receives) */
     unsigned char id[128];
@@ -58,6 +69,26 @@ struct answer {
 
 /* Never returns. `buffer_bytes` is the size of the send and of the receive buffer. */
 void rank_main(int rank, uint64_t buffer_bytes);
+
+/* What a thread has used so far, or a kind of threads in some stretch. */
+struct thread_use {
+    int id;
+    int threads;
+    char kind[16];
+    uint64_t cpu_ns;
+    uint64_t wait_ns; /* runnable, without a processor */
+    uint64_t user_ns; /* in ticks, so coarse */
+    uint64_t system_ns;
+    uint64_t voluntary;
+    uint64_t involuntary;
+};
+
+/* Of all threads of this process; returns how many. */
+int threads_read(struct thread_use *threads, int room);
+
+/* Writes a JSON list of what each kind of thread did between the two readings. Changes `now`. */
+void threads_write(FILE *file, const struct thread_use *then, int then_count,
+                   struct thread_use *now, int now_count);
 
 /* Bytes a second in each direction that two processes reach over loopback, with `streams` connections each way. */
 double raw_tcp_rate(int streams, double seconds);

@@ -288,20 +288,52 @@ static double cpu_s(void)
     return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-static int measure(const struct command *c)
+/* Tells the profiler plugin, which NCCL has loaded, that something begins (or ends: label NULL). */
+static int tell_profiler(const char *label, int what, int operations)
 {
-    int shared = c->op == ALL_GATHER || c->op == REDUCE_SCATTER || c->op == ALL_TO_ALL;
-    size_t count = c->bytes / 4 / (shared ? RANKS : 1);
-    double begin;
-    double cpu;
+    static int (*section)(const char *, int, int);
+    const char *path = getenv("NCCL_PROFILER_PLUGIN");
 
-    if (c->bytes > self.bytes)
-        return fail("%llu bytes do not fit the buffers", (unsigned long long)c->bytes);
-    /* The first one brings both ranks together and warms up. */
-    if (launch(c->op, count, NCCL_FLOAT32) || finish(operation_names[c->op]))
-        return 1;
-    begin = now_s();
-    cpu = cpu_s();
+    if (!section) {
+        void *library = path ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+
+        if (!library)
+            return fail("NCCL has not loaded the profiler plugin %.200s", path ? path : "");
+        *(void **)&section = dlsym(library, "nccl_steps_section");
+    }
+    if (!section || section(label ? label : "", label ? what : 0, operations) == 0)
+        return fail("the profiler plugin knows no communicator");
+    return 0;
+}
+
+static void write_threads(const struct command *c, const struct thread_use *then, int then_count)
+{
+    static const char *const passes[] = {"plain", "threads", "steps", "kernels"};
+    static struct thread_use now[MAX_THREADS];
+    int now_count = threads_read(now, MAX_THREADS);
+    const char *stem = getenv("NCCL_STEPS_FILE");
+    char path[600];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s-%d.threads.jsonl", stem ? stem : "steps", self.rank);
+    file = fopen(path, "a");
+    if (!file)
+        return;
+    fprintf(file,
+            "{\"case\": \"%s/%llu\", \"pass\": \"%s\", \"operations\": %d, \"us\": %.2f, "
+            "\"threads\": ",
+            operation_names[c->op], (unsigned long long)c->bytes, passes[c->pass], c->iterations,
+            self.answer.us);
+    threads_write(file, then, then_count, now, now_count);
+    fprintf(file, "}\n");
+    fclose(file);
+}
+
+static int repeat(const struct command *c, size_t count)
+{
+    double begin = now_s();
+    double cpu = cpu_s();
+
     for (int i = 0; i < c->iterations; i++)
         if (launch(c->op, count, NCCL_FLOAT32))
             return 1;
@@ -310,6 +342,41 @@ static int measure(const struct command *c)
     self.answer.us = (now_s() - begin) * 1e6 / c->iterations;
     self.answer.cpu_s = (cpu_s() - cpu) / c->iterations;
     return 0;
+}
+
+static int repeat_watched(const struct command *c, size_t count)
+{
+    static struct thread_use then[MAX_THREADS];
+    int what = c->pass == PASS_STEPS ? 1 : c->pass == PASS_KERNELS ? 2 : 0;
+    char label[48];
+    int then_count;
+
+    snprintf(label, sizeof(label), "%s/%llu%s", operation_names[c->op],
+             (unsigned long long)c->bytes, what == 2 ? "/kernels" : "");
+    /* With kernels NCCL makes connections of its own for the first operation. */
+    if (what && (tell_profiler("warm", what, 1) || launch(c->op, count, NCCL_FLOAT32) ||
+                 finish(operation_names[c->op]) || tell_profiler(NULL, 0, 0)))
+        return 1;
+    usleep(5000); /* what is still under way goes to its end */
+    then_count = threads_read(then, MAX_THREADS);
+    if ((what && tell_profiler(label, what, c->iterations)) || repeat(c, count) ||
+        (what && tell_profiler(NULL, 0, 0)))
+        return 1;
+    write_threads(c, then, then_count);
+    return 0;
+}
+
+static int measure(const struct command *c)
+{
+    int shared = c->op == ALL_GATHER || c->op == REDUCE_SCATTER || c->op == ALL_TO_ALL;
+    size_t count = c->bytes / 4 / (shared ? RANKS : 1);
+
+    if (c->bytes > self.bytes)
+        return fail("%llu bytes do not fit the buffers", (unsigned long long)c->bytes);
+    /* The first one brings both ranks together and warms up. */
+    if (launch(c->op, count, NCCL_FLOAT32) || finish(operation_names[c->op]))
+        return 1;
+    return c->pass == PASS_PLAIN ? repeat(c, count) : repeat_watched(c, count);
 }
 
 /* Both directions between pinned host memory and this GPU at once; GB/s each way. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
-# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own, the table that SWEEP names: threads, channels or streams). Rows go to $OUT (default build/gpu-results).
+# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep] [steps]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own, the table that SWEEP names: threads, channels or streams; steps shows where the time goes, about a minute). Rows go to $OUT (default build/gpu-results).
 # BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -34,6 +34,20 @@ check_cuda() {
   [ "$used" -gt 0 ] || { grep -h "GDR\|GPU Direct" "$folder"/nccl-*.log | head; return 1; }
 }
 
+# A profiler plugin in NCCL: where the time of a transfer goes. The large files of the ranks are only read here.
+steps() {
+  local folder=$OUT/steps rc
+  mkdir -p "$folder"
+  rm -f "$folder"/steps* "$folder"/nccl-*.log
+  timeout -k 10 100 tests/gpu/with_mps "$build/bin/nccl_sockets" steps --plugin "$PWD/$build/lib/libnccl-net-braid.so" \
+    --folder "$folder" --max-bytes 67108864
+  rc=$?
+  [ $rc -eq 77 ] && return 77
+  timeout -k 10 100 tests/gpu/nccl_steps.py "$folder" default best braid braid_s10 || rc=$?
+  rm -f "$folder"/*.records
+  return $rc
+}
+
 failed=0
 for mode in ${*:-check bench}; do
   if [ "$mode" = check-cuda ]; then
@@ -41,6 +55,13 @@ for mode in ${*:-check bench}; do
     rc=$?
     [ $rc -eq 77 ] && exit 77
     [ $rc -eq 0 ] || { echo "nccl_sockets check-cuda: exit code $rc"; failed=1; }
+    continue
+  fi
+  if [ "$mode" = steps ]; then
+    steps
+    rc=$?
+    [ $rc -eq 77 ] && exit 77
+    [ $rc -eq 0 ] || { echo "nccl_sockets steps: exit code $rc"; failed=1; }
     continue
   fi
   # One GPU is shared under MPS, which with_mps starts in a folder of its own and always quits.
