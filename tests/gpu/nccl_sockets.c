@@ -105,7 +105,7 @@ static const struct transport streams_table[MAX_TRANSPORTS] = {
      .braid = NET_ALONE}};
 
 /* "best" is NCCL's fastest setting by hand at 4 MiB in the committed rows; s10 makes 2 channels of Braid's 8. */
-static const struct transport steps_table[MAX_TRANSPORTS] = {
+static struct transport steps_table[MAX_TRANSPORTS] = {
     {.name = "default"},
     {.name = "best", .threads = "2", .sockets = "4"},
     {.name = "braid", .braid = NET_ALONE},
@@ -541,6 +541,14 @@ static int fastest_by_hand(const struct bench_case *b)
     return best;
 }
 
+static void write_machine(FILE *file)
+{
+    fprintf(file, "\"machine\": \"%s%s%s\", \"versions\": {\"nccl\": \"%d.%d.%d\"}",
+            run.gpus > 1 ? "2x " : "1x ", run.gpu[0] ? run.gpu : "GPU",
+            run.gpus > 1 ? "" : ", two ranks under MPS", run.nccl_version / 10000,
+            run.nccl_version / 100 % 100, run.nccl_version % 100);
+}
+
 static void write_row(FILE *file, const struct bench_case *b, const char *metric, double scale,
                       int inverse, int limited)
 {
@@ -572,13 +580,9 @@ static void write_row(FILE *file, const struct bench_case *b, const char *metric
                 run.tcp_GBps < run.pcie_GBps ? run.tcp_GBps : run.pcie_GBps,
                 run.tcp_GBps < run.pcie_GBps ? "raw TCP over loopback, several streams, both ways"
                                              : "PCIe copies, both ways");
-    fprintf(file,
-            "\"note\": \"nccl_best is %s (threads x sockets)\", \"machine\": \"%s%s%s\", "
-            "\"versions\": {\"nccl\": \"%d.%d.%d\"}, "
-            "\"commit\": \"%s\", \"date\": \"%s\"}\n",
-            transports[best].name, run.gpus > 1 ? "2x " : "1x ", run.gpu[0] ? run.gpu : "GPU",
-            run.gpus > 1 ? "" : ", two ranks under MPS", run.nccl_version / 10000,
-            run.nccl_version / 100 % 100, run.nccl_version % 100,
+    fprintf(file, "\"note\": \"nccl_best is %s (threads x sockets)\", ", transports[best].name);
+    write_machine(file);
+    fprintf(file, ", \"commit\": \"%s\", \"date\": \"%s\"}\n",
             commit && *commit ? commit : "unknown", date);
 }
 
@@ -678,26 +682,22 @@ static int measure(const struct transport *table)
 }
 
 /* What nccl_steps.py says of its rows. */
-static void write_machine(void)
+static void write_about(void)
 {
     char path[600];
     FILE *file;
 
     snprintf(path, sizeof(path), "%s/steps.json", run.folder);
     file = fopen(path, "w");
-    if (!file)
-        return;
-    fprintf(file, "{\"machine\": \"%s%s%s\", \"nccl\": \"%d.%d.%d\"}\n",
-            run.gpus > 1 ? "2x " : "1x ", run.gpu[0] ? run.gpu : "GPU",
-            run.gpus > 1 ? "" : ", two ranks under MPS", run.nccl_version / 10000,
-            run.nccl_version / 100 % 100, run.nccl_version % 100);
-    fclose(file);
+    if (file) {
+        fprintf(file, "{");
+        write_machine(file);
+        fprintf(file, "}\n");
+        fclose(file);
+    }
 }
 
-/*
- * Five short rounds unprofiled, then one with steps and one with kernels; transports take turns. All-to-all comes last and has no kernels:
- * NCCL counts work of its own rank otherwise on the host than on the GPU.
- */
+/* Short rounds unprofiled, one with steps, one with kernels. All-to-all last, without: there NCCL counts otherwise on host and GPU. */
 static int steps(void)
 {
     static const struct {
@@ -708,8 +708,12 @@ static int steps(void)
     } list[] = {{ALL_REDUCE, 64 << 20, 8, 20},     {ALL_REDUCE, 8, 2000, 6000},
                 {ALL_REDUCE, 8 << 10, 1200, 3000}, {ALL_REDUCE, 64 << 10, 500, 1500},
                 {ALL_REDUCE, 4 << 20, 60, 200},    {ALL_TO_ALL, 4 << 20, 60, 150}};
+    const char *also = getenv("STEPS_ALSO");
 
     run.profiled = 1;
+    setenv("NCCL_SET_THREAD_NAME", "1", 1);
+    if (also && *also)
+        steps_table[4] = (struct transport){.name = "braid_also", .also = also, .braid = NET_ALONE};
     start_table(steps_table);
     for (size_t k = 0; k < sizeof(list) / sizeof(list[0]); k++)
         for (int round = 0; round < (list[k].op == ALL_TO_ALL ? 6 : 7); round++)
@@ -726,7 +730,7 @@ static int steps(void)
             }
     for (int t = 0; t < transports_count; t++)
         stop(&transports[t]);
-    write_machine();
+    write_about();
     return 0;
 }
 

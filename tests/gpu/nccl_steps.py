@@ -5,7 +5,8 @@ Usage: nccl_steps.py FOLDER TRANSPORT ... (files steps-TRANSPORT-RANK.records an
 A message is in flight from the moment at which the GPU has written it and NCCL calls isend until NCCL's test on the other rank says that it
 is there. `in flight` is the time of an operation in which at least one message is, `gpu` that within the operation in which none is (the
 GPUs compute and copy, or the proxy has not looked yet), `between` that from the last delivery of an operation to the first message of
-the next one. The three add up to the whole. The ranks are processes of one host, so their clock is one.
+the next one. The three add up to the whole. The ranks are processes of one host, so their clock is one. NCCL's proxy notes that a
+receive is flushed one pass over all its operations after it noted that it is there, so that interval tells how long a pass is.
 """
 import collections
 import datetime
@@ -18,7 +19,7 @@ import sys
 
 RECORD = struct.Struct("<BBHHHII5Q")
 COLL, OP, STEP, KERNEL = 1, 2, 3, 4
-Step = collections.namedtuple("Step", "op number bytes start posted ready handed done")
+Step = collections.namedtuple("Step", "op number bytes start posted ready handed done way")
 
 
 class Rank:
@@ -42,7 +43,7 @@ class Rank:
                 if min(at) == 0:
                     self.unfinished[section] += 1
                     continue
-                self.steps[section, is_send, channel].append(Step(parent, number, size, *at))
+                self.steps[section, is_send, channel].append(Step(parent, number, size, *at, (self.head["rank"], channel)))
                 if number == 0:
                     self.first_posts[section, is_send].append(at[1] - records[parent][7])
             elif kind == KERNEL and at[2] and at[3]:
@@ -90,6 +91,25 @@ def percentile(values, share):
     return values[min(len(values) - 1, int(share * len(values)))] if values else 0.0
 
 
+def chains(pairs):
+    """Of an all-reduce, means in us on a rank and channel: from the arrival of what the GPU reduces to the readiness of the result, and from
+    an operation's last arrival to the next one's first message."""
+    arrivals, departures = {}, {}
+    for s, r, k in pairs:
+        # A message of this sender arrives at the other rank: seen from there it is that rank's arrival.
+        departures[s.way, k, s.number] = s.ready
+        arrivals[r.way, k, r.number] = r.ready
+    gpu, after = [], []
+    last = max(number for _, _, number in departures)
+    lag = (last + 1) // 2  # of a ring of two, the first half is reduced and the second half are the results
+    for (way, k, number), there in arrivals.items():
+        if (way, k, number + lag) in departures:
+            gpu.append(departures[way, k, number + lag] - there)
+        if number == last and (way, k + 1, 0) in departures:
+            after.append(departures[way, k + 1, 0] - there)
+    return {"gpu": mean(gpu) / 1e3, "next": mean(after) / 1e3}
+
+
 def timeline(ranks, label):
     """The numbers of one section, in us."""
     head = [r.head["sections"][r.sections[label]] for r in ranks]
@@ -106,6 +126,7 @@ def timeline(ranks, label):
     whole = max(high for _, high in spans.values()) - min(low for low, _ in spans.values())
     flying, open_ = union(flights), union(spans.values())
     us = 1e3
+    chain = chains(pairs) if label.startswith("all_reduce/") else {"gpu": None, "next": None}
     found.update({
         "whole_us": whole / us / operations,
         "in_flight_us": flying / us / operations,
@@ -118,6 +139,10 @@ def timeline(ranks, label):
         "transit_us": mean(r.ready - s.ready for s, r, _ in pairs) / us,
         "transit_p10_us": percentile([r.ready - s.ready for s, r, _ in pairs], 0.1) / us,
         "transit_p90_us": percentile([r.ready - s.ready for s, r, _ in pairs], 0.9) / us,
+        "chain_gpu_us": chain["gpu"], "chain_next_us": chain["next"],
+        "proxy_active_us": mean((h["end"] - h["begin"] - h["idle_ns"]) / 1e3 / operations for h in head),
+        "proxy_isend_us": sum(s.handed - s.ready for s, _, _ in pairs) / us / operations / 2,
+        "proxy_irecv_us": sum(r.posted - r.start for _, r, _ in pairs) / us / operations / 2,
         "send_slot_us": mean(s.posted - s.start for s, _, _ in pairs) / us,
         "send_gpu_us": mean(s.ready - s.posted for s, _, _ in pairs) / us,
         "send_isend_us": mean(s.handed - s.ready for s, _, _ in pairs) / us,
@@ -183,17 +208,15 @@ def threads(folder, transport):
 LINES = [
     ("us, unprofiled", "plain_us"), ("us, steps profiled", "steps_us"), ("us, kernels too", "kernels_us"),
     ("  in flight", "in_flight_us"), ("  gpu", "gpu_us"), ("  between", "between_us"),
-    ("messages in flight", "in_flight_count"), ("channels", "channels_count"), ("messages an op, a way", "messages_count"),
-    ("bytes a message", "message_bytes"),
+    ("channels", "channels_count"), ("messages an op, a way", "messages_count"), ("bytes a message", "message_bytes"),
+    ("messages in flight", "in_flight_count"),
     ("message in flight", "transit_us"), ("  fastest tenth", "transit_p10_us"), ("  slowest tenth", "transit_p90_us"),
-    ("  of it isend", "send_isend_us"), ("receive posted late, share", "receive_late_ratio"),
-    ("send known done after", "sent_after_delivery_us"),
-    ("send: waits for the GPU", "send_gpu_us"), ("send: network", "send_net_us"),
-    ("recv: post", "recv_post_us"), ("recv: waits for network", "recv_net_us"), ("recv: flush", "recv_flush_us"),
-    ("recv: waits for the GPU", "recv_gpu_us"), ("op start to first post", "first_post_us"),
-    ("proxy idle, share", "proxy_idle_ratio"), ("  asleep, share", "proxy_sleep_ratio"), ("  sleeps an op", "proxy_sleeps_count"),
-    ("  idle periods an op", "proxy_idles_count"),
+    ("  of it isend", "send_isend_us"), ("  sent before receive, share", "receive_late_ratio"),
+    ("there to result ready", "chain_gpu_us"), ("last there to next op", "chain_next_us"),
     ("kernel", "kernel_us"), ("kernel to kernel", "kernel_gap_us"),
+    ("recv waits for the GPU", "recv_gpu_us"), ("send known as done after", "sent_after_delivery_us"),
+    ("proxy busy an op", "proxy_active_us"), ("  of it isend", "proxy_isend_us"), ("  of it irecv", "proxy_irecv_us"),
+    ("  one pass, about", "recv_flush_us"), ("  share of time idle", "proxy_idle_ratio"), ("  sleeps an op", "proxy_sleeps_count"),
     ("steps unmatched", "unmatched"), ("steps without an end", "unfinished")]
 
 
@@ -222,14 +245,14 @@ def show(label, transports, found, uses):
     print(f"{'':28}" + "".join(f"{t:>14}" for t in transports))
     for title, key in LINES:
         values = [found[t].get(label, {}).get(key) for t in transports]
-        if any(v is not None for v in values):
+        if any(v is not None for v in values) and (any(values) or key not in ("unmatched", "unfinished")):
             print(f"{title:28}" + "".join(f"{'-' if v is None else f'{v:.0f}' if key == 'message_bytes' else f'{v:.2f}':>14}" for v in values))
     for t in transports:
         case = found[t].get(label, {})
         if "steps" in case:
             print(f"  {t}: {case['case']}; steps, us after the operation's first: "
                   + ", ".join(f"{n}: {a:.0f} isend {b:.0f} there {c:.0f}" for n, a, b, c in case["steps"]))
-    kinds = sorted({k for t in transports for k in uses[t].get(label, {})})
+    kinds = sorted({k for t in transports for k, rows in uses[t].get(label, {}).items() if max(r[1] for r in rows) >= 0.5})
     print(f"{'CPU us an op (threads)':28}" + "".join(f"{t:>14}" for t in transports) + "   switches an op: voluntary/not, share of time in the kernel")
     for kind in kinds:
         cells, notes = "", []
@@ -246,7 +269,7 @@ def show(label, transports, found, uses):
 
 def write_rows(folder, transports, found, uses):
     about = json.loads((folder / "steps.json").read_text()) if (folder / "steps.json").exists() else {}
-    common = {"machine": about.get("machine", "unknown"), "versions": {"nccl": about.get("nccl", "unknown")},
+    common = {"machine": about.get("machine", "unknown"), "versions": about.get("versions", {}),
               "commit": os.environ.get("COMMIT", "unknown"), "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
     with open(folder / "nccl_steps.jsonl", "w") as file:
         for t in transports:

@@ -236,14 +236,14 @@ int main(int argc, char **argv)
     setenv("NCCL_STEPS_SECTIONS", "1", 1);
     start_plugin(argv[1]);
     operation(1);
-    require(plugin.section("first", 1, OPERATIONS) == RANKS, "two communicators");
+    require(plugin.section("all_reduce/1", 1, OPERATIONS) == RANKS, "two communicators");
     require(plugin.mask[0] == plugin.mask[1] && plugin.mask[0] & PROFILER_PROXY_STEP, "the mask");
     require(!(plugin.mask[0] & PROFILER_KERNEL_CH), "kernels are not asked for");
     for (int i = 0; i < OPERATIONS; i++)
         operation(1);
     require(plugin.section("", 0, 0) == RANKS && plugin.mask[0] == 0, "the end of a section");
     operation(1);
-    plugin.section("first/kernels", 2, OPERATIONS);
+    plugin.section("all_reduce/1/kernels", 2, OPERATIONS);
     require(plugin.mask[0] & PROFILER_KERNEL_CH, "kernels are asked for");
     for (int i = 0; i < OPERATIONS; i++)
         for (int r = 0; r < RANKS; r++) {
@@ -252,7 +252,7 @@ int main(int argc, char **argv)
             kernel(r, coll, i);
             end(coll);
         }
-    plugin.section("second", 1, OPERATIONS);
+    plugin.section("all_reduce/2", 1, OPERATIONS);
     for (int i = 0; i < OPERATIONS; i++)
         operation(0);
     plugin.section("odd", 1, 1);

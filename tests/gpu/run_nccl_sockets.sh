@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
-# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep] [steps]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own, the table that SWEEP names: threads, channels or streams; steps shows where the time goes, about a minute). Rows go to $OUT (default build/gpu-results).
+# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep] [steps]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own, the table that SWEEP names: threads, channels or streams; steps shows where the time goes, about half a minute, also with the setting NAME=VALUE that STEPS_ALSO names). Rows go to $OUT (default build/gpu-results).
 # BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -43,8 +43,8 @@ steps() {
     --folder "$folder" --max-bytes 67108864
   rc=$?
   [ $rc -eq 77 ] && return 77
-  timeout -k 10 100 tests/gpu/nccl_steps.py "$folder" default best braid braid_s10 || rc=$?
-  rm -f "$folder"/*.records
+  timeout -k 10 100 tests/gpu/nccl_steps.py "$folder" default best braid braid_s10 ${STEPS_ALSO:+braid_also} || rc=$?
+  [ -n "${STEPS_KEEP:-}" ] || rm -f "$folder"/*.records
   return $rc
 }
 
