@@ -75,6 +75,7 @@ memcheck barrier/small
 memcheck put_signal/small_threads
 memcheck packets/small_threads
 memcheck barrier/small_threads
+memcheck pieces/small_threads
 racecheck tiles/small_threads
 synccheck barrier/small
 LIST

@@ -145,7 +145,7 @@ struct braid_devcomm {
     uint64_t state;      /* struct braid_devcomm_state */
 
     uint64_t signals; /* uint64_t[signal_count], written by peers; local view */
-    /* uint64_t[signal_count]: how much of each signal braid_signal_take has consumed */
+    /* uint64_t[signal_count]: how much of each signal braid_take_signal has consumed */
     uint64_t consumed;
     /* uint32_t[barrier_count][inbox_stride], written by peers; local view */
     uint64_t barrier_inbox;

@@ -37,7 +37,7 @@ static void clear_words(struct rank *r)
 static void pieces_case(struct rank *r)
 {
     clear_words(r);
-    for (uint32_t launch = 0; launch < 200; launch++)
+    for (uint32_t launch = 0; launch < (r->option[0] == 's' ? 2 : 200); launch++)
         pieces<<<1, launch % 3 == 0 ? 64 : 256, 0, r->stream>>>(
             *r->c, *r->w, r->src, r->dst, FIRST_EPOCH, FIRST_EPOCH + launch, r->verdict);
     settle(r, 20, 1);
@@ -67,6 +67,8 @@ static void own_wait_case(struct rank *r)
 const struct test_case piece_cases[] = {
     {"pieces", pieces_case, 2, 30, 5000, FIRST_EPOCH, "", 0},
     {"pieces/threads", pieces_case, 2, 30, 5000, FIRST_EPOCH, "", CASE_THREADS},
+    {"pieces/small_threads", pieces_case, 2, 30, 5000, FIRST_EPOCH, "small",
+     CASE_SMALL | CASE_THREADS},
     {"own_wait", own_wait_case, 2, 30, 300, 1, "", 0},
     {NULL, NULL, 0, 0, 0, 0, NULL, 0},
 };
