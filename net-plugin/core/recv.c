@@ -386,13 +386,25 @@ static int tell_words(struct braid_conn *conn, struct braid_lane *lane)
     return 0;
 }
 
+/*
+ * Whether so many messages wait for their receives that the sender may have no credit left for one whose receive is posted: it sends that one
+ * all the same if it knows.
+ */
+static inline bool is_crowded(const struct braid_conn_receiver *rx)
+{
+    return (rx->early_tail - rx->early_head) * BRAID_EAGER_OVERHEAD +
+               (rx->bounce_tail - rx->bounce_head) >=
+           BRAID_EAGER_WINDOW / 2;
+}
+
 static bool is_time_to_announce(const struct braid_conn *conn)
 {
     struct braid_conn_receiver *rx = conn->rx;
+    bool wanted = rx->announce || is_crowded(rx);
     uint64_t now;
 
-    if (!rx->announce || rx->small_run == 0 || !(conn->ops->flags & BRAID_T_STREAM))
-        return rx->announce;
+    if (!wanted || rx->small_run == 0 || !(conn->ops->flags & BRAID_T_STREAM))
+        return wanted;
     now = braid_now_ns();
     if (rx->held_ns == 0)
         rx->held_ns = now;

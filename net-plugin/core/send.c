@@ -13,7 +13,9 @@
 
 #define MIN_CHUNK_SHIFT  17 /* 128 KiB */
 #define MIN_STRIPE_SHIFT 14 /* 16 KiB, where a chunk costs only a work request */
-#define MAX_CHUNK_SHIFT  22 /* 4 MiB: with BRAID_MESSAGE_CHUNKS that is the 1 GiB of max_p2p_bytes */
+/* What can be used and not given back: all for messages that wait, and all receives there are filled by others. */
+#define CREDIT_MOST     (BRAID_EAGER_WINDOW + BRAID_SUBS * (BRAID_BODY_MAX + BRAID_EAGER_OVERHEAD))
+#define MAX_CHUNK_SHIFT 22 /* 4 MiB: with BRAID_MESSAGE_CHUNKS that is the 1 GiB of max_p2p_bytes */
 
 void braid_sender_init(struct braid_conn *conn)
 {
@@ -123,7 +125,7 @@ BRAID_APART int braid_sender_on_record(struct braid_conn *conn, const struct bra
             err = on_word(tx, &word);
         }
     }
-    if (tx->credit_used - rec->credit > BRAID_EAGER_WINDOW)
+    if (tx->credit_used - rec->credit > CREDIT_MOST)
         return -EPROTO; /* more given back than was used */
     if (tx->eager_open * BRAID_EAGER_OVERHEAD > tx->credit_used - rec->credit)
         return -EPROTO; /* or before the subs that were used are announced */
@@ -142,7 +144,12 @@ static inline int give_eager(struct braid_conn *conn, struct braid_lane *lane,
         .type = BRAID_REC_EAGER, .arg = (uint32_t)send->tag, .body_bytes = (uint32_t)send->bytes};
     int err;
 
-    if (tx->credit_used - tx->credit_back + cost > BRAID_EAGER_WINDOW)
+    /*
+     * Credit is for messages that may have to wait at the receiver. One whose receive is posted does not, and must not have to: others of
+     * its group, with other tags, may have taken all credit, and wait for it.
+     */
+    if (tx->credit_used - tx->credit_back + cost > BRAID_EAGER_WINDOW &&
+        find_word(tx, send->tag) == NULL)
         return -ENOBUFS;
     err = braid_conn_control(conn, lane, &rec, send->data);
     if (err != 0)

@@ -218,6 +218,9 @@ static bool may_send(const struct flow *f, int sub)
 
     if (f->posted[sub] == steps_of(t, sub) || f->posted[sub] - f->done[sub] == (uint64_t)t->depth)
         return false;
+    if (t->ahead && sub > 0 && f->posted[0] < steps_of(t, 0) &&
+        f->posted[0] - f->done[0] < (uint64_t)t->depth)
+        return false;
     if (!f->conn->r->options->keep_order)
         return true;
     for (int other = 0; other < t->group; other++)

@@ -28,6 +28,7 @@ struct fake_traffic {
     bool optional; /* ask for optional receive completion (group 1) */
     /* a receiver waits so long before it posts, so senders finish and close first */
     unsigned lag_us;
+    bool ahead; /* the first tag runs ahead of the others as far as it may */
     bool churn; /* the service thread registers and deregisters meanwhile */
     bool aligned;
     enum fake_poll poll; /* group 1, bytes a multiple of 128 */

@@ -121,6 +121,10 @@ static const struct play group = {
     .grouped = true,
     .traffic = {
         .bytes = 64 << 10, .steps = 64, .depth = 8, .vary = true, .roomy = true, .churn = true}};
+static const struct play group_ahead = {
+    .talks = fake_talks_pair,
+    .grouped = true,
+    .traffic = {.bytes = 16 << 10, .steps = 256, .depth = 8, .vary = true, .ahead = true}};
 static const struct play group_zero = {
     .talks = fake_talks_ring, .grouped = true, .traffic = {.bytes = 0, .steps = 200, .depth = 8}};
 static const struct play zero = {.talks = fake_talks_ring,
@@ -171,6 +175,8 @@ static const struct scenario list[] = {
      &lagging_small, false},
     {"roomy", "receives are larger than what is sent", traffic_run, &roomy, false},
     {"group", "grouped receives, tags that run ahead of each other", traffic_run, &group, false},
+    {"group-ahead", "the same, small messages, one tag as far ahead as it may run", traffic_run,
+     &group_ahead, false},
     {"group-zero", "grouped receives of zero bytes", traffic_run, &group_zero, false},
     {"zero", "messages of zero bytes", traffic_run, &zero, false},
     {"sizes", "around every power of two up to --max-bytes", traffic_run, &sizes, false},
