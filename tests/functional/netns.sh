@@ -206,7 +206,8 @@ reasons() {
     ip -n "$a" addr add 10.81.0.1/24 dev bn0.7
   ip link add bn5 netns "$a" type veth peer name bn5 netns "$b" && ip -n "$a" link set bn5 up && ip -n "$b" link set bn5 up &&
     ip -n "$a" addr add 10.77.0.1/32 dev bn5 # the address of the first cable
-  plugged bn0
+  plugged bn4
+  plugged bn5
   traffic zero --ranks 2 --log info >"$log" 2>&1
   rc=$?
   grep "interface\|right" "$log" | sed 's/.*braid: //' | sort -u

@@ -7,7 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 for wait in 3 6 12 24; do # on a busy machine nothing may have been measured yet
-  "$netperf" --plugin "$plugin" --rounds 15 --json "$folder/rows" >"$folder/out" 2>&1 &
+  "$netperf" --plugin "$plugin" --rounds 15 --patterns bandwidth,both-ways --no-raw --json "$folder/rows" >"$folder/out" 2>&1 &
   pid=$!
   sleep "$wait"
   begin=$(date +%s%N)
@@ -21,7 +21,7 @@ for wait in 3 6 12 24; do # on a busy machine nothing may have been measured yet
   [ $rc = 130 ] && [ $took -lt 10000 ] && grep -q '^interrupted' "$folder/out" || { cat "$folder/out"; exit 1; }
   [ "$rows" -gt 0 ] || continue
   lines=$(grep -c '^latency\|^bandwidth\|^both-ways\|^rate\|^cpu\|^calls' "$folder/out")
-  [ "$lines" -ge "$rows" ] && [ "$lines" -lt 28 ] || { cat "$folder/out"; exit 1; }
+  [ "$lines" -ge "$rows" ] && [ "$lines" -lt 24 ] || { cat "$folder/out"; exit 1; }
   python3 -c 'import json, sys; [json.loads(line)["value"] for line in open(sys.argv[1])]' "$folder/rows" || exit 1
   for _ in $(seq 50); do # its processes have its command line
     pgrep -f "$folder/rows" >/dev/null || exit 0
@@ -30,5 +30,5 @@ for wait in 3 6 12 24; do # on a busy machine nothing may have been measured yet
   echo "processes are left"
   exit 1
 done
-echo "nothing was measured in 24 s"
-exit 1
+echo "skipped: this machine is too busy, nothing was measured in 24 s"
+exit 77

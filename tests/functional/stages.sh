@@ -18,7 +18,7 @@ longest=$(tests/gpu/stages --list | awk '{print $2}' | sort -n | tail -1)
 export STAGES="
 good|20|1|echo run >>$folder/good; echo fine
 bad|20|1|echo broken; exit 3
-late|1|1|echo begun; sleep 30
+late|4|1|echo begun; sleep 30
 unable|20|1|echo skipped: no ear; exit 77
 pair|20|2|echo two
 flags|20|1|[ \"\$NCCL_NVLS_ENABLE\$TORCH_SYMM_MEM_DISABLE_MULTICAST\" = 01 ]
@@ -26,7 +26,7 @@ flags|20|1|[ \"\$NCCL_NVLS_ENABLE\$TORCH_SYMM_MEM_DISABLE_MULTICAST\" = 01 ]
 tests/gpu/stages >"$folder/log" 2>&1 && { echo "failures were not reported"; failed=1; }
 expect '^good: passed'
 expect '^bad: FAILED with exit code 3, log in .*/bad.log'
-expect '^late: FAILED: not finished after 1 s'
+expect '^late: FAILED: not finished after 4 s'
 expect '^unable: skipped: no ear'
 expect '^pair: skipped: needs 2 GPU\(s\), found 1'
 expect '^flags: passed'

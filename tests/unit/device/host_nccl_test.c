@@ -85,7 +85,8 @@ static int over_bad_nccl(struct task *task)
     int rc;
 
     task->config.device = -1;
-    task->config.timeout_ns = 200 * BRAID_NS_PER_MS;
+    if (task->argument == 0)
+        task->config.timeout_ns = 200 * BRAID_NS_PER_MS;
     nccl_says.in_progress = task->argument == 0 ? -1 : task->argument == 1 ? 3 : 0;
     nccl_says.result = task->argument == 0 ? 0 : 6; /* ncclRemoteError */
     fake_cuda.busy = task->argument == 2;           /* its kernel is on the stream */
