@@ -304,12 +304,12 @@ void braid_conn_drain(struct braid_conn *conn)
 {
     unsigned count = atomic_load_explicit(&conn->lanes_count, memory_order_acquire);
 
-    for (unsigned i = 0; i < count && conn->ops->flags & BRAID_T_STREAM; i++) {
+    for (unsigned i = 0; i < count; i++) {
         struct braid_lane *lane = conn->lanes[i];
         if (atomic_load_explicit(&lane->tended, memory_order_relaxed) || !lane_is_up(lane) ||
             !braid_lane_trylock(lane))
             continue;
-        lane->ops->progress(lane, BRAID_EAGER_WINDOW);
+        lane->ops->drain(lane);
         braid_lane_unlock(lane);
     }
 }

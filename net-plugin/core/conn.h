@@ -278,7 +278,7 @@ static inline struct braid_lane *braid_conn_take_control(struct braid_conn *conn
 
 /* Moves what can be moved on every lane. */
 void braid_conn_poll(struct braid_conn *conn);
-/* Takes in what has come by streams, although nobody waits for it. The maintenance thread, now and then. */
+/* Takes in what has come, although nobody waits for it. The maintenance thread, now and then. */
 void braid_conn_drain(struct braid_conn *conn);
 /* Sends one control record with the next sequence number. Lane lock and conn lock held. As braid_transport.control. */
 int braid_conn_control(struct braid_conn *conn, struct braid_lane *lane, struct braid_rec *rec,

@@ -262,6 +262,11 @@ struct braid_transport {
      * braid_conn_put_done(-ECANCELED). Core then sends the peer its bitmap and puts the missing chunks on other lanes.
      */
     int (*fence)(struct braid_lane *lane);
+    /*
+     * Takes in what has come, if something has, where nobody asks for it: a peer must not find its way full for long. An end that nobody
+     * waits for is left to whoever does. Lock held.
+     */
+    void (*drain)(struct braid_lane *lane);
     /* What the lane is at, in a few words, for the line about a connection on which nothing moves. Lock held. */
     void (*lane_state)(struct braid_lane *lane, char *buf, size_t buf_bytes);
 };
@@ -384,6 +389,7 @@ int braid_no_route(struct braid_conn *conn, unsigned index, union braid_addr *so
 int braid_no_put(struct braid_lane *lane, const struct braid_put *put);
 int braid_no_push(struct braid_lane *lane); /* 0: control() sends at once */
 int braid_no_fence(struct braid_lane *lane);
+void braid_no_drain(struct braid_lane *lane);
 void braid_no_lane_state(struct braid_lane *lane, char *buf, size_t buf_bytes);
 
 /* -- the list -------------------------------------------------------------------------------------------------------------- */

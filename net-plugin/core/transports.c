@@ -81,6 +81,10 @@ int braid_no_fence(struct braid_lane *lane)
     return 0;
 }
 
+void braid_no_drain(struct braid_lane *lane)
+{
+}
+
 void braid_no_lane_state(struct braid_lane *lane, char *buf, size_t buf_bytes)
 {
     if (buf_bytes > 0)

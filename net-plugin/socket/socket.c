@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -558,6 +559,14 @@ static void socket_kick(struct braid_lane *base)
         braid_io_arm((struct braid_socket_lane *)braid_conn_lane(conn, i));
 }
 
+static void socket_drain(struct braid_lane *base)
+{
+    int unread = 0;
+
+    if (ioctl(((struct braid_socket_lane *)base)->fd, FIONREAD, &unread) == 0 && unread > 0)
+        braid_socket_progress(base, BRAID_EAGER_WINDOW);
+}
+
 const struct braid_transport braid_socket_transport = {
     .name = "Socket",
     .id = 1,
@@ -585,5 +594,6 @@ const struct braid_transport braid_socket_transport = {
     .progress = braid_socket_progress,
     .kick = socket_kick,
     .fence = braid_socket_fence,
+    .drain = socket_drain,
     .lane_state = braid_socket_lane_state,
 };

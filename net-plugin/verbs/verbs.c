@@ -55,6 +55,7 @@ const struct braid_transport braid_verbs_transport = {
     .attach = verbs_attach,
     .detach = verbs_detach,
     .describe = verbs_describe,
+    .drain = braid_no_drain,
     .lane_state = braid_no_lane_state,
     .mr_reg = verbs_mr_reg,
     .mr_dereg = verbs_mr_dereg,

@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_CONNS 16
-#define POSTS     8
-#define AWAY_MS   9000
+#define MAX_CONNS  16
+#define POSTS      8
+#define AWAY_MS    9000
+#define UNASKED_MS 2500
 /* More than the kernel takes, but not than lies in the plugin then: the sender need not wait. By sockets, that is. */
 #define AWAY_POSTS 11
 #define MOST_POSTS 16
@@ -430,6 +431,36 @@ static void away_main(struct fake_rank *r, void *arg)
     fake_rank_unload(r);
 }
 
+/* A peer ends without closing while nothing is asked of it, as at the end of many programs: nothing is said before somebody asks. */
+static void unasked_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+    struct transfer *t;
+    int count, warnings;
+
+    (void)arg;
+    fake_rank_load(r);
+    count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_all);
+    t = make_transfer(r, conns, count, 4096, 4096);
+    t->must_fail = t->again_sends = true;
+    fake_connect_all(r, conns, count);
+    fake_barrier(r, 2, "connected");
+    if (r->rank == 1)
+        kill(getpid(), SIGKILL);
+    warnings = fake_log_warnings;
+    fake_sleep_ms(UNASKED_MS);
+    if (fake_log_warnings != warnings)
+        fake_die(r, "%d warnings about a peer that is not asked for anything",
+                 fake_log_warnings - warnings);
+    run_transfer(t);
+    for (int i = 0; i < count; i++)
+        if (!t->result[i])
+            fake_die(r, "the peer has gone: no error on the %s side",
+                     conns[i].sends ? "sending" : "receiving");
+    end_transfer(t);
+    fake_rank_unload(r);
+}
+
 /* The last rank is killed in the middle of a transfer; both neighbours must notice. */
 static void killed_main(struct fake_rank *r, void *arg)
 {
@@ -598,6 +629,7 @@ static const struct error_play early_close = {early_close_main, 2, 0, false};
 static const struct error_play early_close_bulk = {early_close_main, 2, 0, true};
 static const struct error_play away = {away_main, 2, 0, false};
 static const struct error_play away_left = {away_main, 2, 0, true};
+static const struct error_play unasked = {unasked_main, 2, 1u << 1, false};
 static const struct error_play killed = {killed_main, 3, 1u << 2, false};
 static const struct error_play hook = {hook_main, 2, 0, false};
 static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1, false};
@@ -618,6 +650,8 @@ static const struct scenario list[] = {
     {"away", "a receiver calls nothing for 9 s (set the plugin's own bound far below)", error_run,
      &away, true},
     {"away-left", "the same, and the sender's process ends meanwhile", error_run, &away_left, true},
+    {"unasked", "a peer ends without a word while nothing is asked of it", error_run, &unasked,
+     false},
     {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
     {"hook", "a command breaks something in the middle of a transfer (set the plugin's own bound)",
      error_run, &hook, true},
