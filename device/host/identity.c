@@ -80,6 +80,8 @@ static bool fabric_works(const struct braid_cuda *cuda, int gpu)
 
     if (strcmp(wanted, "fd") == 0)
         return false;
+    if (strcmp(wanted, "auto") != 0)
+        BRAID_WARN("BRAID_DEVICE_HANDLES=%s is none of auto, fd; auto is used", wanted);
     if (cuda->device_attribute(&supported, BRAID_CU_ATTRIBUTE_FABRIC_HANDLES, gpu) !=
             BRAID_CU_SUCCESS ||
         supported == 0)

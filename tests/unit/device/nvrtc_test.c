@@ -1,5 +1,5 @@
 /*
- * The device library compiles at run time with NVRTC, which knows no system headers: every call (calls.cu), for two architectures, the
+ * The device library compiles at run time with NVRTC, which knows no system headers: every call (calls.cu), for several architectures, the
  * building blocks (blocks.cu), and the kernel of the PyTorch example; without a warning. NVRTC comes with the CUDA toolkit and needs no
  * GPU.
  */
@@ -21,6 +21,8 @@ static struct {
     int (*destroy)(nvrtc_program *);
     int (*version)(int *, int *);
 } nvrtc;
+
+static int newest; /* major version of NVRTC: which GPUs it knows */
 
 static void *open_nvrtc(void)
 {
@@ -91,6 +93,10 @@ static void test_every_call(void **state)
 
     compile(source, "--gpu-architecture=sm_90a");
     compile(source, "--gpu-architecture=sm_80");
+    if (newest >= 13) {
+        compile(source, "--gpu-architecture=sm_100");
+        compile(source, "--gpu-architecture=sm_120");
+    }
     free(source);
 }
 
@@ -99,6 +105,8 @@ static void test_blocks(void **state)
     char *source = read_tree("tests/unit/device/blocks.cu");
 
     compile(source, "--gpu-architecture=sm_90a");
+    if (newest >= 13)
+        compile(source, "--gpu-architecture=sm_100");
     free(source);
 }
 
@@ -124,6 +132,7 @@ int main(void)
                                        cmocka_unit_test(test_blocks),
                                        cmocka_unit_test(test_example)};
     void *library = open_nvrtc();
+    int minor;
 
     if (library == NULL || getenv("BRAID_SOURCE_TREE") == NULL) {
         printf("skipped: %s\n", library == NULL ? "no libnvrtc" : "BRAID_SOURCE_TREE is not set");
@@ -135,5 +144,7 @@ int main(void)
     find(library, "nvrtcGetProgramLog", &nvrtc.log);
     find(library, "nvrtcGetCUBINSize", &nvrtc.cubin_size);
     find(library, "nvrtcDestroyProgram", &nvrtc.destroy);
+    find(library, "nvrtcVersion", &nvrtc.version);
+    nvrtc.version(&newest, &minor);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
