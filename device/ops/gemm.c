@@ -44,11 +44,15 @@ void braid_gemm_leave(const struct braid_gemm *g)
     g->cuda->context_pop(&context);
 }
 
-/* The head holds notes while the object is made and flags afterwards. */
+static uint32_t flag_words(int ranks)
+{
+    return 2u * (uint32_t)ranks * (1 + BRAID_GEMM_MAX_SPLITS);
+}
+
+/* The head holds notes while the object is made, flags and the go word afterwards. */
 static size_t head_bytes(int ranks)
 {
-    return align_up(MAX((size_t)ranks * NOTE_BYTES,
-                        2u * (size_t)ranks * (1 + BRAID_GEMM_MAX_SPLITS) * sizeof(uint32_t)));
+    return align_up(MAX((size_t)ranks * NOTE_BYTES, (flag_words(ranks) + 1) * sizeof(uint32_t)));
 }
 
 /* Where each window buffer begins; returns the bytes of the window. */
@@ -348,7 +352,7 @@ static int load_kernels(struct braid_gemm *g)
     return rc;
 }
 
-/* Flags to 0. After this and a barrier operations may run. */
+/* Flags to 0, go to 1. After this and a barrier operations may run. */
 static int reset_flags(struct braid_gemm *g)
 {
     CUdeviceptr head = g->base[g->rank];
@@ -356,6 +360,8 @@ static int reset_flags(struct braid_gemm *g)
     size_t words = head_bytes(g->ranks) / sizeof(uint32_t);
     int rc = braid_gemm_cuda_check(g->cuda->fill32(head, 0, words, stream), "flags");
 
+    if (rc == 0)
+        rc = braid_gemm_cuda_check(g->cuda->fill32(g->watch.go, 1, 1, stream), "flags");
     if (rc == 0)
         rc = braid_gemm_cuda_check(g->cuda->stream_synchronize(stream), "flags");
     return rc;
@@ -414,7 +420,7 @@ static int make_watch(struct braid_gemm *g)
     w->rank = g->rank;
     w->timeout_ns = braid_comm_timeout_ns(g->comm);
     w->program = &g->program;
-    w->flag_count = 2u * (uint32_t)g->ranks * (1 + BRAID_GEMM_MAX_SPLITS);
+    w->flag_count = flag_words(g->ranks);
     rc = braid_gemm_lanes_get(g->cuda, g->comm, &g->lanes);
     w->streams = rc == 0 ? g->lanes->watch : NULL;
     if (rc == 0)
@@ -426,12 +432,13 @@ static int make_watch(struct braid_gemm *g)
         rc =
             braid_gemm_cuda_check(g->cuda->host_device_pointer(&g->busy, word, 0), "pinned memory");
     if (rc == 0)
-        rc = braid_gemm_cuda_check(g->cuda->host_alloc(&copy, 2 * w->flag_count * sizeof(uint32_t),
+        rc = braid_gemm_cuda_check(g->cuda->host_alloc(&copy,
+                                                       (2 * w->flag_count + 1) * sizeof(uint32_t),
                                                        CU_MEMHOSTALLOC_PORTABLE),
                                    "pinned memory");
     w->copy = copy;
-    for (uint32_t i = 0; rc == 0 && i < 2 * w->flag_count; i++)
-        w->copy[i] = 1;
+    for (uint32_t i = 0; rc == 0 && i <= 2 * w->flag_count; i++)
+        w->copy[i] = i < 2 * w->flag_count;
     if (rc == 0)
         for (int lane = 0; lane < BRAID_GEMM_MAX_LANES; lane++)
             atomic_store(&w->busy[lane], BRAID_GEMM_IDLE);
@@ -453,6 +460,7 @@ static int open_window(struct braid_gemm *g)
         }
     }
     g->watch.flags = g->base[g->rank];
+    g->watch.go = g->watch.flags + g->watch.flag_count * sizeof(uint32_t);
     return rc;
 }
 

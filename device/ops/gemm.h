@@ -51,12 +51,14 @@ struct braid_gemm_watch {
     const CUstream *streams; /* lanes->watch */
     _Atomic uint32_t *busy;  /* pinned, one word a lane */
     CUdeviceptr flags;       /* own flag words */
+    /* the word behind them: 1, what this rank announces is right; 0 for good once a wait was released */
+    CUdeviceptr go;
     uint32_t flag_count;
     const struct braid_gemm_program *program;
     int rank;
     uint64_t timeout_ns;
     uint64_t since_ns[BRAID_GEMM_MAX_LANES]; /* when RUNNING was turned into SEEN */
-    uint32_t *copy;     /* pinned: flag_count words to read into, then as many ones to write */
+    uint32_t *copy;     /* pinned: flag_count words to read into, as many ones to write, and a 0 */
     _Atomic int failed; /* 0, 1 being described, 2 described in error */
     struct braid_gemm_error error;
 };
@@ -80,7 +82,6 @@ struct braid_gemm_lanes {
     uint32_t slots; /* epoch slots handed out to objects, from the end of the communicator's */
     CUstream stream[BRAID_GEMM_MAX_LANES];    /* [0] is unused */
     CUstream watch[BRAID_GEMM_WATCH_STREAMS]; /* of the watchdog and of set-up */
-    CUdeviceptr one;                          /* a word that is 1 */
 };
 
 struct braid_gemm {

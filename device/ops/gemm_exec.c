@@ -63,7 +63,7 @@ static CUstream stream_of(const struct run *r, uint32_t lane)
 /* The batch by kernels of one thread instead of the stream's own operations. */
 static int flush_by_kernel(struct run *r, unsigned count)
 {
-    struct braid_gemm_flag_list list = {.count = 0};
+    struct braid_gemm_flag_list list = {.go = r->g->watch.go};
     void *arguments[] = {&list};
     int rc = 0;
 
@@ -204,13 +204,13 @@ static int copy_step(struct run *r, const struct braid_gemm_instr *i)
                                  "push kernel");
 }
 
-/* A flag as the copy engine's next copy: it is written when the rows before it are. */
+/* A flag as the copy engine's next copy: it is written when the rows before it are, and says whether they are right. */
 static int copied_post(struct run *r, const struct braid_gemm_instr *i)
 {
     const struct braid_gemm *g = r->g;
 
     return braid_gemm_cuda_check(g->cuda->copy(g->base[i->peer] + i->flag * sizeof(uint32_t),
-                                               g->lanes->one, sizeof(uint32_t),
+                                               g->watch.go, sizeof(uint32_t),
                                                stream_of(r, i->lane)),
                                  "copy of a flag");
 }

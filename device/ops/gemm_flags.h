@@ -9,7 +9,7 @@
 enum {
     BRAID_GEMM_F_WAIT,  /* until the word is `value` */
     BRAID_GEMM_F_WRITE, /* own or host memory */
-    BRAID_GEMM_F_POST,  /* memory of a peer, after everything before it on the lane */
+    BRAID_GEMM_F_POST, /* memory of a peer, after everything before it on the lane; 0 once the go word is 0 */
 };
 
 struct braid_gemm_flag_step {
@@ -19,6 +19,7 @@ struct braid_gemm_flag_step {
 
 struct braid_gemm_flag_list {
     struct braid_gemm_flag_step step[BRAID_GEMM_FLAG_STEPS];
+    uint64_t go;
     uint32_t count, reserved;
 };
 

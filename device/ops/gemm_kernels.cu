@@ -134,9 +134,14 @@ extern "C" __global__ void __launch_bounds__(32)
                              : "l"(word)
                              : "memory");
             while (seen != value);
-        else if (list.step[i].kind == BRAID_GEMM_F_POST)
-            asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
-        else
+        else if (list.step[i].kind == BRAID_GEMM_F_POST) {
+            asm volatile("ld.relaxed.sys.global.u32 %0, [%1];"
+                         : "=r"(seen)
+                         : "l"(list.go)
+                         : "memory");
+            asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(seen & value)
+                         : "memory");
+        } else
             asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
     }
 }

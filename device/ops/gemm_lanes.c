@@ -16,8 +16,6 @@ static void drop(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (int i = 0; i < BRAID_GEMM_WATCH_STREAMS; i++)
         if (l->watch[i])
             cuda->stream_destroy(l->watch[i]);
-    if (l->one)
-        cuda->mem_free(l->one);
     free(l);
 }
 
@@ -34,9 +32,7 @@ static int fill(const struct braid_gemm_cuda *cuda, struct braid_gemm_lanes *l)
     for (int i = 0; rc == 0 && i < BRAID_GEMM_WATCH_STREAMS; i++)
         rc = braid_gemm_cuda_check(cuda->stream_create(&l->watch[i], CU_STREAM_NON_BLOCKING, least),
                                    "stream");
-    rc = rc ? rc : braid_gemm_cuda_check(cuda->mem_alloc(&l->one, 256), "memory for a flag");
-    rc = rc ? rc : braid_gemm_cuda_check(cuda->fill32(l->one, 1, 64, l->watch[0]), "flag");
-    return rc ? rc : braid_gemm_cuda_check(cuda->stream_synchronize(l->watch[0]), "flag");
+    return rc;
 }
 
 int braid_gemm_lanes_get(const struct braid_gemm_cuda *cuda, struct braid_comm *comm,

@@ -140,20 +140,22 @@ static struct braid_gemm_instr *move(struct builder *b, int kind, uint32_t lane,
     return i;
 }
 
-/*
- * A push and the flag behind it. A stream write goes through another engine than the copies, and the next copy waits for both changes;
- * a flag that is copied itself does not change engines. A lane of its own for the writes was slower on two H200 (15 us a part).
- */
+/* How rows are announced: by a copy, or by the kernel of one thread where no copy engine moves them. */
+static bool by_copy(const struct builder *b)
+{
+    return b->set->signal != BRAID_GEMM_BY_KERNEL || (b->set->num_sm == 0 && !b->set->direct);
+}
+
+/* A push and the flag behind it. A lane of its own for the flags was slower on two H200 (15 us a part). */
 static void push(struct builder *b, int peer, int src, int64_t src_row, int dst, int64_t dst_row,
                  int64_t rows, uint32_t flag)
 {
     move(b, BRAID_GEMM_I_PUSH, LANE_PUSH, src, src_row, dst, dst_row, rows)->peer = peer;
     if (b->set->signal == 2) {
         edge(b, LANE_PUSH, LANE_POST);
-        post_flag(b, LANE_POST, flag, peer);
+        post_flag(b, LANE_POST, flag, peer)->by_copy = 1;
     } else {
-        post_flag(b, LANE_PUSH, flag, peer)->by_copy =
-            b->set->signal == 1 || (b->set->signal == BRAID_GEMM_BY_KERNEL && b->set->num_sm == 0);
+        post_flag(b, LANE_PUSH, flag, peer)->by_copy = by_copy(b);
     }
 }
 
@@ -301,7 +303,7 @@ static void announce_direct(struct builder *b, uint32_t lane, uint32_t flag, int
         edge(b, lane, LANE_POST);
         lane = LANE_POST;
     }
-    post_flag(b, lane, flag, peer);
+    post_flag(b, lane, flag, peer)->by_copy = by_copy(b);
 }
 
 /* With products that write to the next rank themselves all compute lanes wait for its credit. */

@@ -4,7 +4,9 @@
  * can run the programs of all ranks against each other in any interleaving. gemm_exec.c turns it into stream operations.
  *
  * Flags are constants: a post writes 1 into a word of the peer, the owner waits for 1 and writes 0, so that a captured graph can
- * be replayed. A pusher needs the credit of the peer before the first push; the peer gives it when it begins the operation, because
+ * be replayed. What announces rows is not the constant itself but a copy of the rank's go word, 1 until the watchdog has released a wait
+ * of this rank: rows that were made without their wait are never announced, so a peer that was only late does not take them for
+ * right, and fails as well. Credits need no such care: they only allow. A pusher needs the credit of the peer before the first push; the peer gives it when it begins the operation, because
  * then nothing reads any more what its buffer held. So an operation has nothing left to do after its last product.
  *
  * The program in its own order, run as one stream, never waits for something that comes later: streams may share a hardware
@@ -30,7 +32,7 @@ enum braid_gemm_kind {
     BRAID_GEMM_I_COPY, /* dst rows = src rows, this GPU */
     BRAID_GEMM_I_ADD,  /* dst rows = src rows + the same rows of every peer's slot in acc */
     BRAID_GEMM_I_WAIT, /* until the own word `flag` is 1, then 0 */
-    BRAID_GEMM_I_POST, /* 1 into word `flag` of `peer`, after everything before it on the lane */
+    BRAID_GEMM_I_POST, /* 1 (rows: go) into word `flag` of `peer`, after everything before it on the lane */
     BRAID_GEMM_I_EDGE, /* what follows on lane2 waits for what came before on lane */
     BRAID_GEMM_I_MARK, /* a short step that changes nothing: the lane begins a little later than the caller's stream */
     BRAID_GEMM_I_COLLECTIVE, /* the operation's own collective by SMs (braid/ops.h): src to dst, all ranks */
@@ -53,7 +55,8 @@ enum braid_gemm_buffer {
 struct braid_gemm_instr {
     uint8_t kind, lane, lane2;
     uint8_t src, dst, acc;
-    uint8_t by_copy; /* POST: the word is copied like the rows before it */
+    /* POST: a copy of the go word, like the rows before it; else a stream's write or a kernel's */
+    uint8_t by_copy;
     int32_t peer;
     uint32_t flag;
     int64_t src_row, dst_row, acc_row, rows;

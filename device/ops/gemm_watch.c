@@ -25,10 +25,12 @@ static struct braid_gemm_watch *first;
 static bool running;
 static pthread_t thread;
 
-/* Sets all flags on one stream, if it is not stuck itself. Waits for nothing. */
+/* Sets all flags on one stream, if it is not stuck itself; before them go to 0, so that nothing is announced. Waits for nothing. */
 static void let_go_by(struct braid_gemm_watch *w, int i)
 {
-    if (w->cuda->stream_query(w->streams[i]) == CUDA_SUCCESS)
+    if (w->cuda->stream_query(w->streams[i]) == CUDA_SUCCESS &&
+        w->cuda->copy_to_device(w->go, w->copy + 2 * w->flag_count, sizeof(uint32_t),
+                                w->streams[i]) == CUDA_SUCCESS)
         w->cuda->copy_to_device(w->flags, w->copy + w->flag_count, w->flag_count * sizeof(uint32_t),
                                 w->streams[i]);
 }

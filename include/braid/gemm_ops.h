@@ -21,7 +21,9 @@
  *   rounded to the element type: |y - exact| <= ranks * 2^-8 * sum_r |partial_r| for bf16 (2^-11 for fp16), beside the rounding inside
  *   the products (float accumulation); one rounding alone, 2^-8 * |y|, where nothing is summed over ranks.
  * - A wait ends: when a peer does not come within the communicator's bound, a host thread releases the streams, the results are
- *   garbage, braid_gemm_status tells which wait it was, and the object only returns -EIO from then on.
+ *   garbage, braid_gemm_status tells which wait it was, and the object only returns -EIO from then on. It also announces no rows any more,
+ *   so a peer that was only late does not take garbage for rows: it has a status within its own bound, or the right result. (Rows are
+ *   pushed without being announced: a peer that has hung inside its operation before for all of the bound may find them in there.)
  * - Functions return 0 or a negative errno. Threading: one object, one thread at a time.
  * - cuBLASLt is opened at run time; without it braid_gemm_create returns -ENOSYS.
  */
@@ -88,8 +90,8 @@ struct braid_gemm_algo {
  *               braid/ops.h, which are the fastest for few rows
  *   sm_margin   SMs that products leave free (bulk beside SM communication)
  *   own_splits  AG: parts of the own rows; default 1
- *   signal      how rows are announced: 0 a stream write before the next push, 1 a copied word, 2 a stream write beside it, 3 a copied word,
- *               and kernels of one thread wait and post instead of the stream: sooner, but one that waits may hold an SM
+ *   signal      how rows are announced: 0 or 1 a copied word before the next push, 2 one beside it, 3 a copied word, and kernels of one
+ *               thread wait and post instead of the stream: sooner, but one that waits may hold an SM
  *   direct      RS and AR, not SERIAL: 1 the products themselves write the peer's rows into its window: no copy engine, no staging
  */
 struct braid_gemm_settings {

@@ -371,6 +371,58 @@ static void test_absent_rank(void **state)
     run_ranks(3, &desc, body_absent, 300000000u);
 }
 
+/*
+ * The last rank comes when the others have given up: it gets a status, or else every number right. The others left their rows and flags
+ * in its window, made without its own.
+ */
+static int body_late(struct task *task, struct braid_comm *comm)
+{
+    const struct braid_gemm_desc *d = &task->desc;
+    int64_t y_rows = d->op == BRAID_GEMM_RS ? ROWS : d->m;
+    int64_t first = d->op == BRAID_GEMM_RS ? task->rank * ROWS : 0;
+    uint16_t *x = matrix(0, 0, task->rank, d->m * K, 0), *w = matrix(1, 0, task->rank, K * N, 0);
+    uint16_t *y = matrix(2, 0, task->rank, d->m * N, 0);
+    bool late = task->rank + 1 == task->ranks;
+    struct braid_gemm *g = NULL;
+
+    CHECK(braid_gemm_create(comm, d, &g) == 0);
+    if (!late) {
+        CHECK(call(g, d->op, x, w, y) == 0);
+        CHECK(braid_gemm_status(g, NULL) == -EIO);
+    }
+    pthread_barrier_wait(&task->meeting->barrier);
+    if (late)
+        CHECK(call(g, d->op, x, w, y) == 0);
+    for (int64_t i = 0; late && braid_gemm_status(g, NULL) == 0 && i < y_rows * N; i++)
+        CHECK(decode(y[i], 0) == expect(task, 0, first + i / N, i % N));
+    pthread_barrier_wait(&task->meeting->barrier);
+    braid_gemm_destroy(g);
+    free(x);
+    free(w);
+    free(y);
+    return 0;
+}
+
+static void test_late_rank(void **state)
+{
+    struct braid_gemm_desc desc = {.size = sizeof(desc), .n = N, .k = K};
+
+    for (int op = BRAID_AG_GEMM; op <= BRAID_GEMM_AR; op++)
+        for (int how = 0; how < 6; how++) {
+            int ranks = 2 + how / 4;
+
+            desc.op = op;
+            desc.m = (int64_t)ranks * ROWS;
+            desc.settings = (struct braid_gemm_settings){
+                .method = how == 5 ? BRAID_GEMM_PIPELINE : BRAID_GEMM_RING_EXCHANGE,
+                .num_splits = 2,
+                .signal = how % 4,
+                .direct = op != BRAID_AG_GEMM && how % 2,
+            };
+            run_ranks(ranks, &desc, body_late, 50000000u);
+        }
+}
+
 static int body_disagree(struct task *task, struct braid_comm *comm)
 {
     struct braid_gemm_desc desc = task->desc;
@@ -512,7 +564,12 @@ static void kernel_flags(void **a, unsigned ctas, unsigned threads)
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t *word = (uint32_t *)(uintptr_t)list->step[i].word;
 
-        if (list->step[i].kind != BRAID_GEMM_F_WAIT)
+        if (list->step[i].kind == BRAID_GEMM_F_POST)
+            __atomic_store_n(word,
+                             list->step[i].value &
+                                 __atomic_load_n((uint32_t *)(uintptr_t)list->go, __ATOMIC_ACQUIRE),
+                             __ATOMIC_RELEASE);
+        else if (list->step[i].kind == BRAID_GEMM_F_WRITE)
             __atomic_store_n(word, list->step[i].value, __ATOMIC_RELEASE);
         else
             while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != list->step[i].value)
@@ -527,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_bulk),
         cmocka_unit_test(test_absent_rank),
+        cmocka_unit_test(test_late_rank),
         cmocka_unit_test(test_agreement),
         cmocka_unit_test(test_every_call_fails_once),
         cmocka_unit_test(test_nothing_is_left),
