@@ -123,7 +123,10 @@ int fake_net_open(const char *plugin, int version, struct fake_net *net, char *w
         net->version = v;
     }
     if (!net->table) {
-        snprintf(why, size, "%s has no ncclNetPlugin_v%d..v%d", plugin, oldest, newest);
+        if (oldest == newest)
+            snprintf(why, size, "%s has no ncclNetPlugin_v%d", plugin, newest);
+        else
+            snprintf(why, size, "%s has no ncclNetPlugin_v%d..v%d", plugin, oldest, newest);
         fake_net_close(net);
         return -ENOSYS;
     }

@@ -48,6 +48,8 @@ for arguments in "" "--plugin x --patterns nonsense" "--plugin x --rounds many" 
     says 2 err 1 braid-netperf $arguments
 done
 says 1 err 1 braid-netperf --plugin x --json /nowhere/rows.jsonl
+says 2 err 1 braid-netperf --plugin x@y
+says 2 err 1 braid-netperf --plugin x@7:99
 if [ -x "$folder/braid-overlap" ]; then
     says 2 err 1 braid-overlap ag_gemm:1,2
     says 2 err 1 braid-overlap ag_gemm:7,16,16

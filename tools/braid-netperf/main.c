@@ -361,26 +361,6 @@ static void help(void)
            "it, by a thread that yields.\n");
 }
 
-static void add_target(char *plugin)
-{
-    struct target *t = &run.targets[run.target_count];
-    char *at = plugin ? strrchr(plugin, '@') : NULL;
-
-    if (run.target_count == MAX_TARGETS) {
-        fprintf(stderr, "braid-netperf: at most %d targets, plain TCP included\n", MAX_TARGETS);
-        exit(2);
-    }
-    if (at) {
-        char *colon = strchr(at, ':');
-
-        *at = 0;
-        t->version = atoi(at + 1);
-        t->depth = colon ? atoi(colon + 1) : 0;
-    }
-    t->plugin = plugin;
-    run.target_count++;
-}
-
 static void misuse(const char *fmt, ...)
 {
     va_list args;
@@ -402,6 +382,28 @@ static double number(const char *option, const char *text, double low, double hi
     if (end == text || *end || !(value >= low && value <= high))
         misuse("--%s %s: a number from %g to %g is expected", option, text, low, high);
     return value;
+}
+
+static void add_target(char *plugin)
+{
+    struct target *t = &run.targets[run.target_count];
+    char *at = plugin ? strrchr(plugin, '@') : NULL;
+
+    if (run.target_count == MAX_TARGETS) {
+        fprintf(stderr, "braid-netperf: at most %d targets, plain TCP included\n", MAX_TARGETS);
+        exit(2);
+    }
+    if (at && !strchr(at, '/')) { /* not a folder's name with '@' in it */
+        char *colon = strchr(at, ':');
+
+        *at = 0;
+        if (colon)
+            *colon = 0;
+        t->version = (int)number("plugin ...@", at + 1, 0, 12);
+        t->depth = colon ? (int)number("plugin ...@V:", colon + 1, 1, 32) : 0;
+    }
+    t->plugin = plugin;
+    run.target_count++;
 }
 
 static void check_patterns(const char *words)
