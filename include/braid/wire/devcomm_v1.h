@@ -97,7 +97,7 @@ BRAID_STATIC_ASSERT(sizeof(struct braid_devcomm_error) == 64, "error record is o
 struct braid_devcomm_state {
     int32_t error; /* sticky: the status of the first failed wait; waits end early once it is set */
     uint32_t claim;   /* taken by the thread that writes the error record */
-    uint32_t looking; /* 1 while a thread looks at the clock and at the abort word */
+    uint32_t looking; /* 1 while a warp looks at the clock and at the abort word */
     uint32_t reserved[29];
 };
 BRAID_STATIC_ASSERT(sizeof(struct braid_devcomm_state) == 128, "state is one GPU cache line");

@@ -211,6 +211,12 @@ BRAID_FN int braid_ptx_any_in_warp(int v)
     return host_barrier_wait(host_thread.warp, &host_thread.warp_turn, v != 0);
 }
 
+/* Threads run apart, as lanes that wait for different words do. */
+BRAID_FN int braid_ptx_any_active(int v)
+{
+    return v != 0;
+}
+
 BRAID_FN void braid_ptx_sync_cta(void)
 {
     host_barrier_wait(host_thread.cta, &host_thread.cta_turn, 0);

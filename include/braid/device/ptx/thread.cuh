@@ -53,6 +53,22 @@ BRAID_FN int braid_ptx_any_in_warp(int v)
     return __any_sync(0xffffffffu, v);
 }
 
+/*
+ * Nonzero in all lanes that run this together if `v` is nonzero in any of them. Lanes of a warp that are elsewhere take no part, so it
+ * says nothing about them; the compiler knows that these lanes go the same way afterwards.
+ */
+BRAID_FN int braid_ptx_any_active(int v)
+{
+    uint32_t any;
+
+    asm volatile("{\n .reg .pred p, q;\n .reg .u32 m;\n activemask.b32 m;\n setp.ne.s32 p, %1, 0;\n"
+                 " vote.sync.any.pred q, p, m;\n selp.u32 %0, 1, 0, q;\n}"
+                 : "=r"(any)
+                 : "r"(v)
+                 : "memory");
+    return (int)any;
+}
+
 /* All threads of the CTA; orders memory among them. */
 BRAID_FN void braid_ptx_sync_cta(void)
 {
