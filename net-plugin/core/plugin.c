@@ -40,7 +40,7 @@ static struct {
     unsigned active_count;
     struct braid_device_props devices[MAX_DEVICES]; /* NCCL's; answered for even after finalize */
     int first_of[MAX_DEVICES];                      /* the first transport's number of each */
-    int devices_count;
+    int devices_count, physical_count;              /* the others are virtual, and come last */
     struct braid_netif netifs[BRAID_NETIF_MAX];
     int netifs_count;
     char host[64];
@@ -90,9 +90,27 @@ static void start_named_transport(const char *name, size_t length)
                names);
 }
 
+/*
+ * Virtual devices of an earlier start. NCCL makes them once for a library that it keeps (NCCL_NET_PLUGIN_REF_COUNT), and goes on with their
+ * numbers after a finalize.
+ */
+static void make_again(int before)
+{
+    for (int i = plugin.devices_count; i < before; i++) {
+        struct braid_device_props old = plugin.devices[i];
+        int dev, err = braid_net_make_vdevice(old.devs, old.ndevs, &dev);
+        if (err != 0 || dev != i) {
+            BRAID_WARN("virtual device %d of earlier communicators cannot be made again: %s", i,
+                       strerror(-err));
+            return;
+        }
+    }
+}
+
 static void start_transports(void)
 {
     const char *wanted = braid_param_str(BRAID_P_TRANSPORT);
+    int before = plugin.devices_count, physical_before = plugin.physical_count;
 
     plugin.active_count = 0;
     if (*wanted == '\0')
@@ -111,6 +129,9 @@ static void start_transports(void)
         plugin.first_of[i] = i;
         plugin.active[0]->device_props(i, &plugin.devices[i]);
     }
+    plugin.physical_count = plugin.devices_count;
+    if (plugin.physical_count == physical_before)
+        make_again(before);
 }
 
 static int start(void)
