@@ -23,7 +23,6 @@
 #define MAX_STRANGERS 512 /* streams that have not proven anything yet */
 #define PAUSE_NS                                                                                   \
     (100 * BRAID_NS_PER_MS) /* of a listener for whose streams there is no descriptor */
-#define DRAINS 4            /* in the time after which a peer that takes nothing is given up */
 
 struct braid_listen {
     struct braid_listen *next;
@@ -380,13 +379,12 @@ static void on_drain(struct braid_watch *watch, uint32_t events)
     for (struct braid_listen *l = state.listens; l != NULL; l = l->next)
         for (struct braid_conn *conn = l->ready; conn != NULL; conn = conn->next_conn)
             braid_conn_drain(conn);
-    watch->deadline_ns = braid_now_ns() + (uint64_t)braid_param_int(BRAID_P_PEER_TIMEOUT_S) *
-                                              BRAID_NS_PER_S / DRAINS;
+    watch->deadline_ns = braid_now_ns() + braid_maint_drain_ns();
 }
 
 static void start_drain(void)
 {
-    if (state.drain.id != 0 || braid_param_int(BRAID_P_PEER_TIMEOUT_S) == 0)
+    if (state.drain.id != 0)
         return;
     state.drain = (struct braid_watch){.fd = -1, .fn = on_drain, .deadline_ns = braid_now_ns() + 1};
     braid_maint_add(&state.drain, 0);

@@ -26,7 +26,9 @@
 /* how soon, and at last how often, it is asked whether the peer has all */
 #define LOOK_NS      BRAID_NS_PER_MS
 #define LOOK_MAX_NS  (100 * BRAID_NS_PER_MS)
-#define SILENT_TRIES 4 /* of the kernel, without an answer: nobody is there */
+#define DRAINS       4   /* in the time after which a peer that takes nothing is given up */
+#define DRAIN_MAX_S  60u /* as if that time were at most this */
+#define SILENT_TRIES 4   /* of the kernel, without an answer: nobody is there */
 
 static struct {
     pthread_mutex_t lock;
@@ -174,10 +176,17 @@ static void wake(void)
         return; /* the counter is full: it is awake anyway */
 }
 
-/* A peer whose program is away takes in what came by then (listen.c). */
+uint64_t braid_maint_drain_ns(void)
+{
+    uint64_t dead_s = (uint64_t)braid_param_int(BRAID_P_PEER_TIMEOUT_S);
+
+    return (dead_s == 0 ? DRAIN_MAX_S : MIN(dead_s, DRAIN_MAX_S)) * BRAID_NS_PER_S / DRAINS;
+}
+
+/* By then a peer whose program is away has taken in what has come. */
 static uint64_t linger_most_ns(void)
 {
-    return LINGER_NS + (uint64_t)braid_param_int(BRAID_P_PEER_TIMEOUT_S) * BRAID_NS_PER_S / 4;
+    return LINGER_NS + braid_maint_drain_ns();
 }
 
 /*

@@ -38,7 +38,7 @@ void braid_maint_unlock(void);
 int braid_maint_start(void);
 /*
  * Joins the thread; watches that are left are forgotten, lingering streams closed, once their peers have what was sent: a few milliseconds,
- * or as long as a peer that answers takes nothing, up to BRAID_PEER_TIMEOUT_S / 4 and a few seconds. Takes the lock itself.
+ * or as long as a peer that answers takes nothing, up to braid_maint_drain_ns() and a few seconds. Takes the lock itself.
  */
 void braid_maint_stop(void);
 
@@ -49,6 +49,9 @@ int braid_maint_change(struct braid_watch *watch, uint32_t events);
 void braid_maint_remove(struct braid_watch *watch);
 /* Runs the watch's handler soon, with no events. Any thread, no lock needed: how the data path leaves work to the thread. */
 void braid_maint_poke(struct braid_watch *watch);
+
+/* How often connections that nobody asks take in what has come (braid_conn_drain). */
+uint64_t braid_maint_drain_ns(void);
 
 /*
  * Ends a stream without losing what was sent: shuts down writing after the `bytes` at `rest` are out, then reads until the peer has

@@ -325,9 +325,12 @@ bool braid_conn_has_puts(const struct braid_conn *conn)
     return braid_conn_put_bytes(conn) != 0;
 }
 
+/* None after an error: whoever waits for them to go rests. */
 uint64_t braid_conn_put_bytes(const struct braid_conn *conn)
 {
-    return conn->sender ? atomic_load_explicit(&conn->tx->put_bytes, memory_order_relaxed) : 0;
+    return conn->sender && atomic_load_explicit(&conn->error, memory_order_relaxed) == 0
+               ? atomic_load_explicit(&conn->tx->put_bytes, memory_order_relaxed)
+               : 0;
 }
 
 /*
@@ -364,7 +367,7 @@ int braid_conn_next_put(struct braid_lane *lane, struct braid_put *put)
     struct braid_send *send;
     uint32_t chunk;
 
-    if (!braid_conn_has_puts(conn) || atomic_load_explicit(&conn->error, memory_order_relaxed) != 0)
+    if (!braid_conn_has_puts(conn))
         return -EAGAIN;
     braid_spin_lock(&tx->put_lock);
     send = tx->active;

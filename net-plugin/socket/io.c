@@ -120,7 +120,7 @@ static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane,
     atomic_store_explicit(&lane->io_watched, busy, memory_order_relaxed);
     set_tended(lane, busy);
     atomic_exchange(&lane->io_armed, false);
-    if (!blocked && (braid_socket_lane_wants_puts(lane) || atomic_load(&lane->io_owed)))
+    if (!(busy && blocked) && (braid_socket_lane_wants_puts(lane) || atomic_load(&lane->io_owed)))
         braid_io_arm(lane);
 }
 

@@ -120,6 +120,7 @@ static bool takes_bulk(const struct braid_socket_lane *lane)
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane)
 {
     return !atomic_load_explicit(&lane->declined, memory_order_relaxed) &&
+           atomic_load_explicit(&lane->base.state, memory_order_relaxed) == BRAID_LANE_UP &&
            braid_conn_has_puts(lane->base.conn) && takes_bulk(lane);
 }
 

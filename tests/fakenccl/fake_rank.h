@@ -125,5 +125,6 @@ int fake_conns_make(struct fake_rank *r, struct fake_conn *conns, int max,
 bool fake_talks_ring(int from, int to, int ranks);
 bool fake_talks_all(int from, int to, int ranks);
 bool fake_talks_pair(int from, int to, int ranks);
+bool fake_talks_self(int from, int to, int ranks);
 
 #endif

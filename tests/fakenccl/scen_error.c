@@ -16,6 +16,7 @@
 #define POSTS      8
 #define AWAY_MS    9000
 #define UNASKED_MS 2500
+#define REST_MS    400
 /* More than the kernel takes, but not than lies in the plugin then: the sender need not wait. By sockets, that is. */
 #define AWAY_POSTS 11
 #define MOST_POSTS 16
@@ -468,6 +469,7 @@ static void killed_main(struct fake_rank *r, void *arg)
     struct fake_conn conns[MAX_CONNS];
     int count;
     struct transfer *t;
+    uint64_t cpu;
 
     (void)arg;
     fake_rank_load(r);
@@ -493,6 +495,13 @@ static void killed_main(struct fake_rank *r, void *arg)
             fake_say(r, "%s from the killed rank after %.1f ms", fake_result_name(t->result[i]),
                      (double)t->failed_ns[i] / 1e6);
     }
+    /* What has failed rests until it is closed, which may be much later. */
+    cpu = fake_process_cpu_ns();
+    fake_sleep_ms(REST_MS);
+    cpu = fake_process_cpu_ns() - cpu;
+    if (cpu > REST_MS * 1000000ull / 2)
+        fake_die(r, "%.0f ms of CPU time in %d ms after the end of a connection", (double)cpu / 1e6,
+                 REST_MS);
     end_transfer(t);
     fake_rank_unload(r);
 }

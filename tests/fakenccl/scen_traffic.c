@@ -102,6 +102,9 @@ static const struct play ring = {
     .talks = fake_talks_ring,
     .traffic = {
         .bytes = 1 << 20, .steps = 48, .depth = 8, .group = 1, .vary = true, .churn = true}};
+static const struct play self = {
+    .talks = fake_talks_self,
+    .traffic = {.bytes = 4 << 20, .steps = 32, .depth = 8, .group = 1, .vary = true}};
 static const struct play alltoall = {
     .talks = fake_talks_all,
     .traffic = {.bytes = 256 << 10, .steps = 32, .depth = 8, .group = 1, .vary = true}};
@@ -167,6 +170,8 @@ static const struct play poll_small = {
 static const struct scenario list[] = {
     {"ring", "neighbours exchange messages of 0 bytes to 1 MiB, registering meanwhile", traffic_run,
      &ring, false},
+    {"self", "both ends of a connection in one process, as ranks in threads have them", traffic_run,
+     &self, false},
     {"alltoall", "every pair exchanges messages of 0 bytes to 256 KiB", traffic_run, &alltoall,
      false},
     {"lagging", "receivers are slow, so senders finish and close long before them", traffic_run,
