@@ -46,7 +46,8 @@ def _rank_main(rank, transport, port, log, pipe):
     if not transport.startswith("nvlink"):
         env["NCCL_HOSTID"] = f"node{rank}"
     os.environ.update(env, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE="2",
-                      CUBLAS_WORKSPACE_CONFIG=":4096:8")
+                      # As torchrun says: the two share the processors, and nobody else does who may be alive beside them.
+                      LOCAL_WORLD_SIZE="2", CUBLAS_WORKSPACE_CONFIG=":4096:8")
     torch.set_num_threads(2)
     device = torch.device("cuda", rank % torch.cuda.device_count())
     torch.cuda.set_device(device)
