@@ -3,18 +3,22 @@
  * memory operations on flag words; all of it can be captured, so every flag is a constant: 1 = set by the peer, 0 = taken back by
  * the owner.
  *
- * Words of a rank, by peer (struct words): ready = the peer has begun, its `out` may be written; done = the peer has finished: its
- * copies are here; piece[k] = the peer has saved its piece k (all-to-all in place), that part of its buffer may be written.
- *     write ready to every peer; wait for every own ready, take it back; copy; write done to every peer; wait for every own done, take
- *     it back
- * Why constants are enough: a peer sets its ready of the next operation after it has seen this rank's done, which this rank writes
- * after it has taken back ready and pieces; it sets done of the next operation after it has seen this rank's next ready (or piece),
- * which follows the taking back of done.
+ * Words of a rank, by peer (struct words): ready = the peer has begun, its `out` may be written; undone = not 0 until the peer has
+ * finished: its copies are here; piece[k] = the peer has saved its piece k (all-to-all in place), that part of its buffer may be written.
+ *     set every own undone; write ready to every peer; wait for every own ready, take it back; copy; copy the communicator's sticky error
+ *     into every peer's undone; wait until every own undone is 0
+ * Why constants are enough: a peer sets its ready of the next operation after it has seen this rank's undone change, which this rank does
+ * after it has taken back ready and pieces; it changes undone of the next operation after it has seen this rank's next ready (or piece),
+ * which follows the setting of undone.
+ * Why undone is a copy of the sticky error, 0 while nothing has failed: a rank that has failed, here or in a kernel, leaves the peers
+ * waiting, who then fail as well. So no rank ends with status 0 on copies that a released stream made.
  *
  * A stream's wait cannot time out. So a watchdog thread (one a braid_ops, started by the first operation, asleep most of the time) looks at a word in
  * host memory that the stream sets to 1 at the beginning and to 0 at the end. The thread changes 1 to 2; a word that stays 2 for the
  * communicator's bound belongs to one operation that is late (any later one would have written 1 or 0). Then the thread records the
- * error, sets the late flags itself, and goes on until the stream is through: it delivers garbage and the host knows.
+ * error, sets the sticky one, after it the late flags, and goes on until the stream is through: it delivers garbage and the host
+ * knows. Its copies cannot be taken back: they go into the `out` of a peer that has not begun, and what that peer keeps there until it
+ * begins is overwritten (then it fails as well).
  * Called by collectives.c. Threading: as ops.h says; the watchdog reads the engine's constant fields, `busy` and `stop`.
  */
 #include <errno.h>
@@ -38,22 +42,25 @@
 
 struct words {
     uint32_t ready;
-    uint32_t done;
+    uint32_t undone;
     uint32_t piece[BRAID_ENGINE_PIECES];
 };
 _Static_assert(sizeof(struct words) == 4 * BRAID_ENGINE_WORDS, "engine words");
-_Static_assert(sizeof(struct words) <= 128, "ones");
+_Static_assert(sizeof(struct words) <= 128, "come");
 
 struct braid_engine {
     struct braid_ops *ops;
     uint64_t busy_device; /* the GPU's address of `busy` */
+    uint64_t sticky;      /* of the communicator's sticky error; device memory */
     /* pinned host memory: 0 idle, 1 an operation has begun, 2 seen by the watchdog */
     _Atomic uint32_t *busy;
     void *side[SIDE_STREAMS];
     void *fork; /* events */
     void *join[SIDE_STREAMS];
     void *saved[BRAID_ENGINE_PIECES];
-    uint32_t *ones; /* in the same host memory: what the watchdog writes */
+    /* in the same host memory, what the watchdog writes: the words of a peer that has come, and the sticky error */
+    struct words *come;
+    int32_t *status;
     void *watch_stream[WATCH_STREAMS];
     pthread_t thread;
     bool started;
@@ -100,23 +107,49 @@ static uint32_t next_rank(const struct braid_engine *e, uint32_t hop)
     return (e->ops->layout.rank + hop) % e->ops->layout.ranks;
 }
 
-/* Every rank tells every other in the word at `member`, and waits until every other has told it. */
-static int meet(struct braid_engine *e, size_t member, bool first, void *stream)
+/* The first of a batch: no peer has finished this operation. */
+static void begin_batch(struct braid_engine *e, struct batch *b)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
-    struct batch b = {0};
 
     for (uint32_t hop = 1; hop < l->ranks; hop++)
+        add(b, BRAID_CU_OP_WRITE_32,
+            words_of(e, l->rank, next_rank(e, hop)) + offsetof(struct words, undone), 1);
+    add(b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
+}
+
+/* Every rank tells every other that it has begun, and waits until every other has told it. */
+static int meet(struct braid_engine *e, void *stream)
+{
+    const struct braid_ops_layout *l = &e->ops->layout;
+    size_t member = offsetof(struct words, ready);
+    struct batch b = {0};
+
+    begin_batch(e, &b);
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WRITE_32, words_of(e, next_rank(e, hop), l->rank) + member, 1);
-    if (first)
-        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + member, 1);
     for (uint32_t hop = 1; hop < l->ranks; hop++)
         add(&b, BRAID_CU_OP_WRITE_32, words_of(e, l->rank, next_rank(e, hop)) + member, 0);
-    if (!first)
-        add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 0);
     return send(e, &b, stream);
+}
+
+/* Every rank tells every other that its copies are there, unless it has failed, and waits until every other has told it. */
+static int leave(struct braid_engine *e, void *stream)
+{
+    const struct braid_ops_layout *l = &e->ops->layout;
+    size_t member = offsetof(struct words, undone);
+    int result = BRAID_CU_SUCCESS;
+    struct batch b = {0};
+
+    for (uint32_t hop = 1; hop < l->ranks && result == BRAID_CU_SUCCESS; hop++)
+        result = e->ops->cuda->copy(words_of(e, next_rank(e, hop), l->rank) + member, e->sticky,
+                                    sizeof(uint32_t), stream);
+    for (uint32_t hop = 1; hop < l->ranks; hop++)
+        add(&b, BRAID_CU_OP_WAIT_32, words_of(e, l->rank, next_rank(e, hop)) + member, 0);
+    add(&b, BRAID_CU_OP_WRITE_32, e->busy_device, 0);
+    return result != BRAID_CU_SUCCESS ? result : send(e, &b, stream);
 }
 
 /* Lets side stream `i` begin where `stream` is, and end before what follows in `stream`. */
@@ -199,7 +232,7 @@ static int swap_in_place(struct braid_engine *e, const struct braid_engine_job *
     struct batch begin = {0};
     int result;
 
-    add(&begin, BRAID_CU_OP_WRITE_32, e->busy_device, 1);
+    begin_batch(e, &begin);
     result = send(e, &begin, stream);
     if (result == BRAID_CU_SUCCESS)
         result = fork_side(e, 0, stream);
@@ -236,8 +269,11 @@ static int swap_in_place(struct braid_engine *e, const struct braid_engine_job *
     return result;
 }
 
-/* Sets every flag that this rank may be waiting for, so that its stream goes on. Waits for nothing: called again until it is through. */
-static void release(struct braid_engine *e)
+/*
+ * Sets every flag that this rank may be waiting for, so that its stream goes on; before them the sticky error, so that it tells the peers
+ * nothing. Waits for nothing: called again until the stream is through.
+ */
+static void release(struct braid_engine *e, int status)
 {
     const struct braid_ops_layout *l = &e->ops->layout;
     void *context;
@@ -247,8 +283,12 @@ static void release(struct braid_engine *e)
     for (uint32_t i = 0; i < WATCH_STREAMS; i++) {
         if (e->ops->cuda->stream_query(e->watch_stream[i]) != BRAID_CU_SUCCESS)
             continue;
+        *e->status = status; /* the same at every call: the first failure's */
+        if (e->ops->cuda->copy_to_device(e->sticky, e->status, sizeof(*e->status),
+                                         e->watch_stream[i]) != BRAID_CU_SUCCESS)
+            continue;
         for (uint32_t hop = 1; hop < l->ranks; hop++)
-            e->ops->cuda->copy_to_device(words_of(e, l->rank, next_rank(e, hop)), e->ones,
+            e->ops->cuda->copy_to_device(words_of(e, l->rank, next_rank(e, hop)), e->come,
                                          sizeof(struct words), e->watch_stream[i]);
     }
     e->ops->cuda->context_pop(&context);
@@ -285,7 +325,7 @@ static void look(struct braid_engine *e, uint64_t *since_ns)
         status = BRAID_DEV_TIMEOUT;
     }
     if (status != 0)
-        release(e);
+        release(e, status);
 }
 
 static void *watch(void *argument)
@@ -318,13 +358,16 @@ int braid_engine_create(struct braid_ops *ops, struct braid_engine **engine_p)
     if (e == NULL)
         return -ENOMEM;
     e->ops = ops;
+    e->sticky = braid_comm_device(ops->comm)->state + offsetof(struct braid_devcomm_state, error);
     result = ops->cuda->host_alloc((void **)&e->busy, 256,
                                    BRAID_CU_HOST_PORTABLE | BRAID_CU_HOST_DEVICEMAP);
     if (result == BRAID_CU_SUCCESS) {
         atomic_store(e->busy, 0);
-        e->ones = (uint32_t *)(void *)e->busy + 32;
-        for (uint32_t i = 0; i < BRAID_ENGINE_WORDS; i++)
-            e->ones[i] = 1;
+        e->come = (void *)((char *)e->busy + 128);
+        *e->come = (struct words){.ready = 1, .undone = 0};
+        for (uint32_t i = 0; i < BRAID_ENGINE_PIECES; i++)
+            e->come->piece[i] = 1;
+        e->status = (void *)((char *)e->busy + 64);
         result = ops->cuda->host_device_pointer(&e->busy_device, (void *)e->busy, 0);
     }
     for (uint32_t i = 0; i < SIDE_STREAMS && result == BRAID_CU_SUCCESS; i++) {
@@ -361,15 +404,15 @@ int braid_engine_run(struct braid_ops *ops, const struct braid_engine_job *job, 
     if (job->in_place) {
         result = swap_in_place(e, job, stream);
         if (result == BRAID_CU_SUCCESS)
-            result = meet(e, offsetof(struct words, done), false, stream);
+            result = leave(e, stream);
     } else {
         result = copy_own(e, job, stream);
         if (result == BRAID_CU_SUCCESS)
-            result = meet(e, offsetof(struct words, ready), true, stream);
+            result = meet(e, stream);
         if (result == BRAID_CU_SUCCESS)
             result = push_direct(e, job, stream);
         if (result == BRAID_CU_SUCCESS)
-            result = meet(e, offsetof(struct words, done), false, stream);
+            result = leave(e, stream);
         if (result == BRAID_CU_SUCCESS)
             result = join_own(e, job, stream);
     }

@@ -71,6 +71,6 @@ void braid_engine_destroy(struct braid_engine *engine);
 
 /* Words of the copy engines' flags in the operations window. */
 #define BRAID_ENGINE_PIECES 2u
-#define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, done, a flag a piece */
+#define BRAID_ENGINE_WORDS  (2u + BRAID_ENGINE_PIECES) /* a rank: ready, undone, a flag a piece */
 
 #endif

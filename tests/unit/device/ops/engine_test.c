@@ -203,6 +203,72 @@ static void test_absent_rank(void **state)
     run_ranks(3, body_absent, 150000000ull);
 }
 
+/*
+ * The last rank comes when the others have given up: it gets a status, or else what it asked for. Their copies went into its `out`
+ * before it came, and it wrote there since.
+ */
+static int body_late(struct task *t, struct braid_comm *comm, struct braid_ops *ops, char *window)
+{
+    struct braid_op_options engine = BRAID_OP_OPTIONS_INIT;
+    size_t block = 100003;
+    char *plain = malloc(block * MAX_RANKS);
+    int late = t->rank == t->ranks - 1, line = 0;
+
+    engine.method = BRAID_METHOD_ENGINE;
+    for (int gather = 0; gather < 2; gather++) { /* the second one must not begin */
+        for (int r = 0; r < t->ranks; r++)
+            fill(plain + block * (size_t)r, block, 0, t->rank, gather ? 0 : r);
+        if (late) {
+            pthread_barrier_wait(&t->meeting->barrier);
+            memset(window, 0xee, block * (size_t)t->ranks);
+        }
+        if ((gather ? braid_all_gather(ops, plain, window, block, &engine, NULL)
+                    : braid_all_to_all(ops, plain, window, block, &engine, NULL)) !=
+            (gather ? -EIO : 0))
+            line = __LINE__;
+        if (!late) {
+            if (braid_comm_error(comm, NULL) != BRAID_DEV_TIMEOUT)
+                line = __LINE__;
+            pthread_barrier_wait(&t->meeting->barrier);
+        }
+        for (int r = 0; r < t->ranks && braid_comm_error(comm, NULL) == 0; r++) {
+            if (!right(window + block * (size_t)r, block, 0, r, t->rank))
+                line = __LINE__;
+        }
+    }
+    free(plain);
+    return line;
+}
+
+static void test_late_rank(void **state)
+{
+    (void)state;
+    for (int ranks = 2; ranks <= MAX_RANKS; ranks++)
+        run_ranks(ranks, body_late, 50000000ull);
+}
+
+/* What a rank has after a kernel of its has failed is no result: its copies are not announced, though no wait of theirs is late. */
+static int body_failed_before(struct task *t, struct braid_comm *comm, struct braid_ops *ops,
+                              char *window)
+{
+    struct braid_op_options engine = BRAID_OP_OPTIONS_INIT;
+    struct braid_devcomm_state *state =
+        (struct braid_devcomm_state *)(uintptr_t)braid_comm_device(comm)->state;
+
+    engine.method = BRAID_METHOD_ENGINE;
+    if (t->rank == 0) /* recorded on the device; the host has not heard of it, so it enqueues */
+        state->error = BRAID_DEV_TIMEOUT;
+    if (braid_all_gather(ops, window, window + 4096, 64, &engine, NULL) != 0)
+        return __LINE__;
+    return t->rank == 0 || braid_comm_error(comm, NULL) == BRAID_DEV_TIMEOUT ? 0 : __LINE__;
+}
+
+static void test_failed_before(void **state)
+{
+    (void)state;
+    run_ranks(3, body_failed_before, 150000000ull);
+}
+
 static void no_kernel(void **arguments, unsigned ctas, unsigned threads)
 {
     (void)arguments, (void)ctas, (void)threads;
@@ -236,6 +302,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_absent_rank),
+        cmocka_unit_test(test_late_rank),
+        cmocka_unit_test(test_failed_before),
     };
 
     return cmocka_run_group_tests(tests, set_up, NULL);
