@@ -124,10 +124,16 @@ BRAID_API void braid_comm_abort(struct braid_comm *comm);
  * usable while kernels run. After a failure the communicator is unusable and can only be destroyed; the process, the GPU and other
  * communicators are not affected.
  *
- * One rank's failure is every rank's: what its kernels had begun still runs to their end, and may write into windows of a peer that
- * is only late, whose own waits then succeed on incomplete data and whose status stays 0. So before results are trusted after a
- * step in which anything can have gone wrong, let the ranks exchange this status (the bootstrap will do), or let the rank that
- * failed end the job, as NCCL's users do.
+ * Collectives (braid/ops.h): a rank whose status is 0 when an operation has ended has its whole and right result, also when a peer gave
+ * it up as too late: a rank that has failed tells nobody anything any more, in the operation that failed or in later ones (of its
+ * streams, of captured graphs), so its peers get the right result of what it had told before, or a status of their own within their
+ * bound. A rank can thus be one operation behind in learning that a peer has failed. The one thing that cannot be taken back are copies
+ * by copy engines: BRAID_METHOD_ENGINE may overwrite a late peer's `out` before that peer has begun the operation, in which it then
+ * fails; what was there until then is lost. The windows of a rank that has failed may still be written by peers that come later, until
+ * they have failed or destroyed the communicator, too. Kernels of your own keep the same if they skip what tells a peer after a failed wait
+ * (braid/device/wait.cuh); fused products have a status and a rule of their own (braid/gemm_ops.h).
+ * Before a step counts as done on all ranks, let them exchange this status (the bootstrap will do), or let the rank that failed end
+ * the job, as NCCL's users do.
  */
 BRAID_API int braid_comm_error(const struct braid_comm *comm, struct braid_devcomm_error *reason);
 

@@ -12,7 +12,7 @@ import bench_collectives as bc
 from bench_collectives import MI, bt, dist, mp, torch
 
 LIBRARIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/dev/lib/attempts/lib*.so")
-NAMES = {bt.TWO_SHOT: "two_shot", bt.STAGED: "staged", bt.DIRECT: "direct", bt.ENGINE: "ce", bt.PULL: "pull"}
+NAMES = {bt.PACKETS: "packets", bt.ONE_SHOT: "one_shot", bt.TWO_SHOT: "two_shot", bt.STAGED: "staged", bt.DIRECT: "direct", bt.ENGINE: "ce", bt.PULL: "pull"}
 
 
 class Everyone:
@@ -28,6 +28,7 @@ class Everyone:
 class Attempts(bc.Bench):
     def open(self):
         self.libraries = {}
+        self.size = 256 * MI
         paths = {"default": None}
         paths.update({os.path.basename(p)[3:-3]: p for p in sorted(glob.glob(LIBRARIES))})
         for name, path in paths.items():
@@ -37,7 +38,7 @@ class Attempts(bc.Bench):
             if path:
                 os.environ["TRY_LIBRARY"] = path
             braid = bt.Braid(self.cpu)
-            self.libraries[name] = (braid, *braid.window(256 * MI))
+            self.libraries[name] = (braid, *braid.window(self.size))
         self.first = self.libraries["default"]
         self.braid, self.window, self.memory = self.first  # the copy engine's bare copy
 
@@ -69,7 +70,7 @@ class Attempts(bc.Bench):
         def view(memory):
             return memory[:size].view(torch.bfloat16)
         self.compare(f"all_reduce/bf16/{size}/{NAMES[method]}/sms{sms}", size, lambda b, m: b.all_reduce(view(m), view(m), how),
-                     lambda m: view(m).copy_(x), want, view, 6 if size > 16 * MI else 20)
+                     lambda m: view(m).copy_(x), want, view, 6 if size > 16 * MI else 20 if size > MI else 100)
 
     def reduce_scatter(self, size, method, sms):
         block = size // self.world
@@ -108,7 +109,10 @@ class Attempts(bc.Bench):
                      lambda: self.reduce_scatter(64 * MI, bt.STAGED, 32), lambda: self.reduce_scatter(64 * MI, bt.PULL, 16),
                      lambda: self.all_reduce(64 * MI, bt.TWO_SHOT, 16), lambda: self.all_reduce(64 * MI, bt.PULL, 12),
                      lambda: self.all_to_all(128 * MI, bt.DIRECT, 16), lambda: self.all_to_all(128 * MI, bt.DIRECT, 32),
-                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0)):
+                     lambda: self.all_to_all(128 * MI, bt.ENGINE, 0), lambda: self.all_to_all(MI, bt.ENGINE, 0),
+                     lambda: self.all_to_all(4 * MI, bt.STAGED, 32), lambda: self.all_reduce(1024, bt.PACKETS, 64),
+                     lambda: self.all_reduce(65536, bt.PACKETS, 64), lambda: self.all_reduce(MI, bt.PACKETS, 64),
+                     lambda: self.all_reduce(MI, bt.ONE_SHOT, 32)):
             try:
                 work()
             except Exception:

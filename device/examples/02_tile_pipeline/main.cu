@@ -29,7 +29,7 @@ __global__ void pipeline(const __grid_constant__ struct braid_devcomm c,
                              empty = {EMPTY_WORDS, BLOCKS * DEPTH, 1};
     uint32_t launch = braid_epoch_begin(
         &c, 0); /* 1, 2, ...: counted in device memory, so that graphs can replay this */
-    int peer = c.world.rank ^ 1;
+    int peer = c.world.rank ^ 1, failed = 0;
 
     for (uint32_t n = 0; n < TILES; n++) {
         uint32_t slot = blockIdx.x * DEPTH + n % DEPTH;
@@ -41,19 +41,24 @@ __global__ void pipeline(const __grid_constant__ struct braid_devcomm c,
             float *remote = (float *)braid_window_pointer(&w, peer, offset);
 
             /* Free again? The word "empty" has reached the last generation; true at once in the first one. */
-            braid_tile_wait_cta(&c, &w, &empty, slot, generation - 1);
+            failed |= braid_tile_wait_cta(&c, &w, &empty, slot, generation - 1);
             for (uint32_t i = threadIdx.x; i < TILE; i += THREADS)
                 remote[i] = stage_1(launch, blockIdx.x, n, i); /* plain stores travel to the peer */
-            braid_tile_ready_cta(&c, &w, &full, peer, slot, generation);
+            if (!failed)
+                braid_tile_ready_cta(&c, &w, &full, peer, slot, generation);
         } else {
             const volatile float *tile = (const volatile float *)braid_window_local(&w, offset);
 
-            braid_tile_wait_cta(&c, &w, &full, slot, generation);
+            failed |= braid_tile_wait_cta(&c, &w, &full, slot, generation);
             for (uint32_t i = threadIdx.x; i < TILE; i += THREADS)
                 out[((uint64_t)blockIdx.x * TILES + n) * TILE + i] = 2 * tile[i] + 1; /* stage 2 */
-            braid_tile_ready_cta(&c, &w, &empty, peer, slot, generation);
+            if (!failed)
+                braid_tile_ready_cta(&c, &w, &empty, peer, slot, generation);
         }
-        /* A failed wait is ignored here: the kernel runs to its end with garbage, every later wait ends quickly, the host reports. */
+        /*
+         * After a failed wait the kernel runs to its end with garbage, every later wait ends quickly, the host reports. But it tells the
+         * peer nothing more, or a peer that was only late would take the garbage for tiles.
+         */
     }
     braid_epoch_end_cta(&c, 0);
 }

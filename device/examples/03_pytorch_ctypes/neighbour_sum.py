@@ -27,11 +27,11 @@ extern "C" __global__ void neighbour_sum(const __grid_constant__ struct braid_de
     uint32_t arrived = 2 * blockIdx.x, room = arrived + 1; // two signals a block
 
     braid_put_signal_cta(&c, &w, right, 4ull * first, x + first, 4ull * part, arrived, BRAID_SIGNAL_ADD, 1);
-    if (braid_take_signal_cta(&c, arrived, 1) == BRAID_DEV_OK) {
-        const volatile float *in = (const volatile float *)braid_window_local(&w, 0);
-        for (uint32_t i = first + threadIdx.x; i < first + part; i += blockDim.x)
-            out[i] = x[i] + in[i];
-    }
+    if (braid_take_signal_cta(&c, arrived, 1) != BRAID_DEV_OK)
+        return; // and tell nobody anything; the host reports
+    const volatile float *in = (const volatile float *)braid_window_local(&w, 0);
+    for (uint32_t i = first + threadIdx.x; i < first + part; i += blockDim.x)
+        out[i] = x[i] + in[i];
     // The window may be written again when its owner has read it: tell the left neighbour, hear it from the right one.
     braid_signal_cta(&c, left, room, BRAID_SIGNAL_ADD, 1);
     braid_take_signal_cta(&c, room, 1);

@@ -72,11 +72,13 @@ extern "C" __global__ void __launch_bounds__(512)
 {
     __shared__ float shared[32];
     uint32_t warp = threadIdx.x / 32, epoch, count = 0;
+    int failed;
     struct braid_ll_spot s = braid_ll_find(a.hidden_bytes, warp, braid_ptx_lane());
 
     braid_ptx_wait_previous_kernel();
     epoch = braid_epoch_begin(&c, a.slot);
-    for (uint32_t row = blockIdx.x; row < a.rows; row += gridDim.x) {
+    failed = braid_failed_thread(&c); /* earlier: then x may be garbage, and nobody shall get it */
+    for (uint32_t row = blockIdx.x; row < a.rows && failed == 0; row += gridDim.x) {
         struct braid_ll_vectors x =
             braid_ll_load<true>((uint64_t)a.x + (uint64_t)row * a.hidden_bytes, &s);
 

@@ -1,6 +1,15 @@
 /*
  * What all collectives' kernels share: the operation's epoch, addresses in the operations window, and the wait of a whole warp for
  * flags of several peers. Included by the kernels of device/ops only.
+ *
+ * What all of them keep: a rank whose status is 0 after an operation has the whole and right result. So a rank that has failed, in this
+ * operation or before it, never again tells a peer anything, and writes nothing into memory that a peer may be reading: the peer's
+ * own waits then end with a status. What a rank said before it failed is right and stays valid.
+ *   packets    sent before anything is waited for, hence always right; a kernel that begins after a failure sends none
+ *   exchange   the CTA's roles share a word `failed`: set before what depends on a failed wait is passed on, read before a flag or
+ *              a store to a peer
+ *   pull       a CTA that has failed does not count itself as finished, so its grid never says that it is
+ *   engine     what says that a copy is there is itself a copy of the sticky error word (engine.c)
  */
 #ifndef BRAID_DEVICE_OPS_COMMON_CUH
 #define BRAID_DEVICE_OPS_COMMON_CUH
@@ -18,6 +27,15 @@ struct op {
     uint32_t flag;   /* of all its packets and chunks */
     uint32_t parity; /* of the areas it uses */
 };
+
+/* A sum, or a part of one (less than 16 bytes at an end), to where it is wanted. */
+BRAID_FN void op_put(uint64_t to, uint64_t part, uint32_t aligned, const struct braid_vec16 &v)
+{
+    if (aligned && part == 16)
+        braid_ptx_store16((void *)to, v);
+    else
+        braid_store_part(to, part, v);
+}
 
 /* Begins an operation: any thread, all of the CTA. Nothing of the kernel may touch memory that earlier kernels use before this. */
 BRAID_FN struct op op_begin(const struct braid_devcomm *c, const struct braid_ops_layout *l)
@@ -86,13 +104,15 @@ BRAID_FN uint64_t *op_ready(const struct braid_devwin *w, const struct braid_ops
            source;
 }
 
-/* Tells every peer that this rank has begun, and how large the operation is here: tag(peer). One warp of the grid. */
+/* Tells every peer that this rank has begun, and how large the operation is here: tag(peer). One warp of the grid. After a failure nobody. */
 template <class Tag>
-BRAID_FN void op_tell_warp(const struct braid_devwin *w, const struct braid_ops_layout *l,
-                           const struct op *op, Tag tag)
+BRAID_FN void op_tell_warp(const struct braid_devcomm *c, const struct braid_devwin *w,
+                           const struct braid_ops_layout *l, const struct op *op, Tag tag)
 {
+    int failed = braid_failed_thread(c);
+
     BRAID_NO_UNROLL
-    for (uint32_t peer = braid_ptx_lane(); peer < l->ranks; peer += 32) {
+    for (uint32_t peer = braid_ptx_lane(); peer < l->ranks && failed == 0; peer += 32) {
         if (peer != l->rank)
             braid_ptx_store_release_sys_u64(op_ready(w, l, op, l->rank, peer),
                                             (uint64_t)op->flag << 32 | tag(peer));

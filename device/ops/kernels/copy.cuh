@@ -1,7 +1,8 @@
 /*
  * Copying collectives: all-gather, all-to-all(-v), broadcast; small ones by packets (packets.cuh), large ones over the roles of
  * exchange.cuh. Chunks go into the peers' result memory (direct) or into their staging buffers, from which their workers copy.
- * Direct: a peer's result may still be in use by what ran before this operation, so its `ready` flag is awaited first.
+ * Direct: a peer's result may still be in use by what ran before this operation, so its `ready` flag is awaited first; a peer that has
+ * not come in time gets nothing.
  */
 #ifndef BRAID_DEVICE_OPS_COPY_CUH
 #define BRAID_DEVICE_OPS_COPY_CUH
@@ -36,17 +37,16 @@ struct copy_plan {
         return a->direct || exchange_room(w, &a->layout, op, a->slots, chunk, peer);
     }
 
-    __device__ __forceinline__ void begin(uint32_t chunk, uint32_t peer) const
+    __device__ __forceinline__ int begin(uint32_t chunk, uint32_t peer) const
     {
-        if (!a->direct) {
-            exchange_await_room(c, w, &a->layout, op, a->slots, chunk, peer);
-            return;
-        }
+        if (!a->direct)
+            return exchange_await_room(c, w, &a->layout, op, a->slots, chunk, peer);
         if ((begun >> peer & 1) != 0)
-            return;
-        op_wait_thread(c, (const uint32_t *)op_ready(w, &a->layout, op, peer, a->layout.rank) + 1,
-                       op->flag, BRAID_WAIT_BEGIN, peer, 0);
+            return BRAID_DEV_OK;
         begun |= 1ull << peer;
+        return op_wait_thread(
+            c, (const uint32_t *)op_ready(w, &a->layout, op, peer, a->layout.rank) + 1, op->flag,
+            BRAID_WAIT_BEGIN, peer, 0);
     }
 
     __device__ __forceinline__ void flag(uint32_t chunk, uint32_t peer) const
@@ -63,11 +63,12 @@ BRAID_FN void copy_wait(const struct braid_devcomm *c, const struct braid_devwin
 {
     const struct braid_ops_layout *l = &a->layout;
 
-    if (braid_ptx_block() == 0)
-        op_hear_warp(c, w, l, op, [&](uint32_t peer) {
-            return a->tag != 0 ? a->tag : (uint32_t)a->peer[peer].into_bytes;
-        });
-    exchange_wait(c, w, l, op, 0, exchange_share(a->in_chunks), &s->arrived,
+    if (braid_ptx_block() == 0 && op_hear_warp(c, w, l, op, [&](uint32_t peer) {
+                                      return a->tag != 0 ? a->tag
+                                                         : (uint32_t)a->peer[peer].into_bytes;
+                                  }) != 0)
+        exchange_fail(s);
+    exchange_wait(c, w, l, op, s, 0, exchange_share(a->in_chunks),
                   [&](uint32_t chunk, uint32_t peer) {
                       return exchange_part(a->peer[peer].into_bytes, a->chunk, chunk) != 0;
                   });
@@ -124,9 +125,9 @@ BRAID_KERNEL __launch_bounds__(32 * BRAID_OPS_WARPS, 1)
     };
     uint32_t warp = braid_ptx_thread() / 32;
 
-    exchange_open(&shared);
+    exchange_open(&c, &shared);
     if (warp == FLAGGER && braid_ptx_block() == 0)
-        op_tell_warp(&w, l, &op, [&](uint32_t peer) {
+        op_tell_warp(&c, &w, l, &op, [&](uint32_t peer) {
             return a.tag != 0 ? a.tag : (uint32_t)a.peer[peer].from_bytes;
         });
     braid_ptx_sync_cta();

@@ -9,7 +9,9 @@
  * Chunk c belongs to CTA c mod grid here; flags are per chunk, so ranks may run different grids. Staging is a ring of `slots` chunks,
  * small enough to stay in the L2 cache; chunk c waits until chunk c - slots has been finished at its destination. Nobody waits for
  * another CTA of its own GPU, and all waits are for chunks of lower numbers or of peers, taken in ascending order, so any number of
- * CTAs makes progress. A failed wait changes no control flow: all roles run to the end and the host finds the reason.
+ * CTAs makes progress. A failed wait changes no control flow: all roles run to the end and the host finds the reason. But it sets the
+ * CTA's word `failed`, before what the wait was for is passed on as arrived or written; and whoever tells a peer something, or stores
+ * into a peer's memory, looks at that word after it has acquired what it tells. So nothing is ever told that depends on a failed wait.
  */
 #ifndef BRAID_DEVICE_OPS_EXCHANGE_CUH
 #define BRAID_DEVICE_OPS_EXCHANGE_CUH
@@ -36,6 +38,7 @@ extern __shared__ __align__(128) uint8_t exchange_memory[];
 
 /* What the roles tell each other about this CTA's chunks, which they count from 0. Each word has one writer and only grows. */
 struct exchange_shared {
+    uint32_t failed;  /* 1: a wait of this CTA, or of this GPU before the operation, has failed */
     uint32_t arrived; /* chunks whose data from every peer is here */
     uint32_t written
         [BRAID_OPS_PUSHERS]; /* by pusher: chunks (for a peer, or for all) that are written there */
@@ -76,12 +79,14 @@ BRAID_FN uint32_t exchange_chunk(uint32_t k)
     return braid_ptx_block() + k * braid_ptx_blocks();
 }
 
-BRAID_FN void exchange_open(struct exchange_shared *s)
+BRAID_FN void exchange_open(const struct braid_devcomm *c, struct exchange_shared *s)
 {
     uint32_t t = braid_ptx_thread();
 
-    if (t == 0)
+    if (t == 0) {
         s->arrived = 0;
+        s->failed = braid_failed_thread(c) != 0;
+    }
     if (t < BRAID_OPS_PUSHERS)
         s->written[t] = 0;
     if (t < BRAID_OPS_WORKERS)
@@ -96,6 +101,17 @@ BRAID_FN uint32_t exchange_read(const uint32_t *word)
 BRAID_FN void exchange_count(uint32_t *word, uint32_t count)
 {
     braid_ptx_store_release_cta_shared(braid_ptx_shared(word), count);
+}
+
+/* A wait of this CTA has failed: before anything that was to follow it is counted. */
+BRAID_FN void exchange_fail(struct exchange_shared *s)
+{
+    exchange_count(&s->failed, 1);
+}
+
+BRAID_FN int exchange_failed(const struct exchange_shared *s)
+{
+    return exchange_read(&s->failed) != 0;
 }
 
 /* Waits until a count is above `index`. Its writer is a role of this CTA, whose own waits are bounded. */
@@ -117,7 +133,7 @@ BRAID_FN uint32_t exchange_peer(uint32_t rank, uint32_t ranks, uint32_t hop)
  *   plan.same                   every peer gets the same bytes (loaded once)
  *   plan.piece(chunk, peer)     from, to, bytes of that chunk for that peer (bytes 0: nothing)
  *   plan.room(chunk, peer)      is there room for the chunk at the peer now?
- *   plan.begin(chunk, peer)     waits until there is
+ *   plan.begin(chunk, peer)     waits until there is; a status
  *   plan.flag(chunk, peer)      after the chunk is written there
  */
 struct cursor {
@@ -187,6 +203,8 @@ template <class Plan> struct walk {
 template <class Plan> struct pusher {
     struct walk<Plan> w;
     struct braid_bulk ring;
+    struct exchange_shared *s;
+    int failed; /* nothing is stored any more, though everything is counted */
 
     /* Starts loads as far as the ring has room. */
     __device__ __forceinline__ void load(struct cursor &at)
@@ -213,8 +231,12 @@ template <class Plan> struct pusher {
         for (uint32_t i = hop; i < (w.plan.same ? w.ranks : hop + 1); i++) {
             uint64_t to = i == hop ? p.to : w.plan.piece(chunk, w.peer(i)).to + offset;
 
-            if (offset == 0)
-                w.plan.begin(chunk, w.peer(i));
+            if (offset == 0 && !failed && w.plan.begin(chunk, w.peer(i)) != 0) {
+                exchange_fail(s);
+                failed = 1;
+            }
+            if (BRAID_UNLIKELY(failed))
+                break;
             if (bulk != 0)
                 braid_ptx_bulk_store((void *)to, shared, bulk);
             if (p.bytes != bulk)
@@ -237,7 +259,7 @@ template <class Plan> struct pusher {
 
     /* Moves the chunks of pusher `turn`. A chunk counts as written when the next one is on its way, so that the link never drains; but
      * before a wait for room everything is written and counted, because the room may depend on it. */
-    __device__ __forceinline__ void run(uint32_t turn, struct exchange_shared *s)
+    __device__ __forceinline__ void run(uint32_t turn)
     {
         uint32_t *written = &s->written[turn];
         struct cursor loads = w.begin(turn), stores = loads;
@@ -272,10 +294,11 @@ template <class Plan> struct pusher {
 
 /* The same by a whole warp, for addresses that bulk copies cannot take. */
 template <class Plan>
-BRAID_FN void push_unaligned(const struct walk<Plan> &w, uint32_t turn, uint32_t *written)
+BRAID_FN void push_unaligned(const struct walk<Plan> &w, uint32_t turn, struct exchange_shared *s)
 {
     struct cursor at = w.begin(turn);
     uint32_t count = 0;
+    int failed = exchange_failed(s);
 
     BRAID_NO_UNROLL
     for (; w.seek(at); w.skip(at)) {
@@ -283,16 +306,19 @@ BRAID_FN void push_unaligned(const struct walk<Plan> &w, uint32_t turn, uint32_t
         for (uint32_t i = at.hop; i < (w.plan.same ? w.ranks : at.hop + 1); i++) {
             struct piece p = w.plan.piece(at.chunk, w.peer(i));
 
-            if (braid_ptx_lane() == 0)
-                w.plan.begin(at.chunk, w.peer(i));
-            braid_ptx_sync_warp();
+            if (braid_ptx_lane() == 0 && !failed && w.plan.begin(at.chunk, w.peer(i)) != 0) {
+                exchange_fail(s);
+                failed = 1;
+            }
+            braid_ptx_sync_warp(); /* the vote below orders no memory */
+            failed = braid_ptx_any_in_warp(failed);
             BRAID_NO_UNROLL
-            for (uint32_t o = 16 * braid_ptx_lane(); o < p.bytes; o += 512)
+            for (uint32_t o = 16 * braid_ptx_lane(); o < p.bytes && !failed; o += 512)
                 braid_store_part(p.to + o, p.bytes - o, braid_load_part(p.from + o, p.bytes - o));
         }
         braid_ptx_sync_warp();
         if (braid_ptx_lane() == 0)
-            exchange_count(written, ++count);
+            exchange_count(&s->written[turn], ++count);
     }
 }
 
@@ -302,13 +328,14 @@ BRAID_FN void exchange_push(const struct walk<Plan> &w, uint32_t turn, uint32_t 
                             struct exchange_shared *s)
 {
     if (!aligned) {
-        push_unaligned(w, turn, &s->written[turn]);
+        push_unaligned(w, turn, s);
     } else if (braid_ptx_lane() == 0) {
         struct pusher<Plan> p = {
-            w, braid_bulk_open_thread(exchange_memory + turn * BRAID_BULK_SHARED)
+            w, braid_bulk_open_thread(exchange_memory + turn * BRAID_BULK_SHARED), s,
+                exchange_failed(s)
         };
 
-        p.run(turn, s);
+        p.run(turn);
     }
 }
 
@@ -320,7 +347,7 @@ BRAID_FN void exchange_await_pushed(const struct exchange_shared *s, uint32_t k,
 
 /*
  * The announcer: lane q follows pusher q. One fence covers what all pushers have written by then: a pusher's writes are complete when it
- * counts them, the lane has acquired the count, and its flags follow its fence.
+ * counts them, the lane has acquired the count, and its flags follow its fence. After a failure nothing is announced.
  */
 template <class Plan>
 BRAID_FN void exchange_announce(const struct walk<Plan> &w, const struct exchange_shared *s)
@@ -333,13 +360,15 @@ BRAID_FN void exchange_announce(const struct walk<Plan> &w, const struct exchang
     BRAID_NO_UNROLL
     while (braid_ptx_any_in_warp(more)) {
         uint32_t written = more ? exchange_read(&s->written[lane]) : announced;
+        int failed;
 
         if (!braid_ptx_any_in_warp(written != announced))
             continue;
+        failed = exchange_failed(s);
         braid_ptx_fence_sys();
         BRAID_NO_UNROLL
         for (; announced != written; announced++) {
-            for (uint32_t i = at.hop; i < (w.plan.same ? w.ranks : at.hop + 1); i++)
+            for (uint32_t i = at.hop; i < (w.plan.same ? w.ranks : at.hop + 1) && !failed; i++)
                 w.plan.flag(at.chunk, w.peer(i));
             w.skip(at);
             more = w.seek(at);
@@ -349,13 +378,13 @@ BRAID_FN void exchange_announce(const struct walk<Plan> &w, const struct exchang
 }
 
 /*
- * The waiter: lane i watches chunk number base + i of this CTA, from each peer in turn that sends it (has(chunk, peer)); `arrived` counts
- * the chunks without a gap. kind as in op_flag. All lanes of one warp.
+ * The waiter: lane i watches chunk number base + i of this CTA, from each peer in turn that sends it (has(chunk, peer)); s->arrived counts
+ * the chunks of kind 0 without a gap. kind as in op_flag. All lanes of one warp.
  */
 template <class Has>
 BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_devwin *w,
-                            const struct braid_ops_layout *l, const struct op *op, uint32_t kind,
-                            uint32_t total, uint32_t *arrived, Has has)
+                            const struct braid_ops_layout *l, const struct op *op,
+                            struct exchange_shared *s, uint32_t kind, uint32_t total, Has has)
 {
     uint32_t lane = braid_ptx_lane();
     uint32_t base = 0, hop = 1, seen = 0;
@@ -384,8 +413,8 @@ BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_de
         if (step != 0) {
             braid_ptx_sync_warp(); /* what any lane has acquired, before lane 0 counts it */
             base = base + step < total ? base + step : total;
-            if (lane == 0 && arrived != nullptr)
-                exchange_count(arrived, base);
+            if (lane == 0 && kind == 0)
+                exchange_count(&s->arrived, base);
             hop = braid_ptx_from_lane(hop, (lane + step) & 31);
             if (lane + step >= 32)
                 hop = 1;
@@ -394,10 +423,12 @@ BRAID_FN void exchange_wait(const struct braid_devcomm *c, const struct braid_de
         } else if (++polls == BRAID_LL_POLLS) {
             polls = 0;
             status = braid_wait_check_warp(c, &start_ns);
-            if (status != 0 && lane == 0)
+            if (status != 0 && lane == 0) {
+                exchange_fail(s);
                 braid_fail_thread(c, status, kind == 0 ? BRAID_WAIT_CHUNK : BRAID_WAIT_RESULT,
                                   (int)exchange_peer(l->rank, l->ranks, hop), chunk, op->flag, seen,
                                   braid_ptx_now_ns() - start_ns);
+            }
         }
     }
 }
@@ -412,8 +443,8 @@ BRAID_FN void exchange_done(struct exchange_shared *s, uint32_t k)
 
 /*
  * The flagger: chunk after chunk, once all warps of its group have finished it, tell(chunk, peer) decides whether the peer wants to know,
- * and its kind 1 flag is stored there. Group g has the chunks g, g + GROUPS, ...: the first one that some warp has not finished is
- * the smallest g + GROUPS * done.
+ * and its kind 1 flag is stored there, unless something has failed. Group g has the chunks g, g + GROUPS, ...: the first one that some warp
+ * has not finished is the smallest g + GROUPS * done.
  */
 template <class Tell>
 BRAID_FN void exchange_flag(const struct braid_devwin *w, const struct braid_ops_layout *l,
@@ -426,6 +457,7 @@ BRAID_FN void exchange_flag(const struct braid_devwin *w, const struct braid_ops
     BRAID_NO_UNROLL
     while (base < total) {
         uint32_t next = total;
+        int failed;
 
         if (lane < BRAID_OPS_WORKERS)
             next = lane / GROUP_WARPS + GROUPS * exchange_read(&s->done[lane]);
@@ -433,9 +465,10 @@ BRAID_FN void exchange_flag(const struct braid_devwin *w, const struct braid_ops
         if (next == base)
             continue;
         braid_ptx_sync_warp();
+        failed = exchange_failed(s);
         braid_ptx_fence_sys(); /* each lane: what it, or the lane beside it, has seen of the workers, before its own flags */
         BRAID_NO_UNROLL
-        for (uint32_t k = base + lane; k < next; k += 32) {
+        for (uint32_t k = base + lane; k < next && !failed; k += 32) {
             uint32_t chunk = exchange_chunk(k);
 
             for (uint32_t hop = 1; hop < l->ranks; hop++) {
@@ -458,14 +491,14 @@ BRAID_FN int exchange_room(const struct braid_devwin *w, const struct braid_ops_
                                 op_flag(w, l, op, 1, peer, l->rank, chunk - slots)) == op->flag;
 }
 
-/* Waits until it has. */
-BRAID_FN void exchange_await_room(const struct braid_devcomm *c, const struct braid_devwin *w,
-                                  const struct braid_ops_layout *l, const struct op *op,
-                                  uint32_t slots, uint32_t chunk, uint32_t peer)
+/* Waits until it has. Returns a status. */
+BRAID_FN int exchange_await_room(const struct braid_devcomm *c, const struct braid_devwin *w,
+                                 const struct braid_ops_layout *l, const struct op *op,
+                                 uint32_t slots, uint32_t chunk, uint32_t peer)
 {
-    if (chunk >= slots)
-        op_wait_thread(c, op_flag(w, l, op, 1, peer, l->rank, chunk - slots), op->flag,
-                       BRAID_WAIT_RESULT, peer, chunk - slots);
+    return chunk < slots ? BRAID_DEV_OK
+                         : op_wait_thread(c, op_flag(w, l, op, 1, peer, l->rank, chunk - slots),
+                                          op->flag, BRAID_WAIT_RESULT, peer, chunk - slots);
 }
 
 /* A worker's number in its group, and the group's. */

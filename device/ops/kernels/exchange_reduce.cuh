@@ -4,7 +4,7 @@
  *   one-shot all-reduce every rank pushes everything to everyone; workers sum it all (stride 0)
  *   two-shot all-reduce reduce-scatter, and workers also store their sums into every peer's result, chunk by chunk
  * Two-shot needs no word from a peer before it stores there: the peer's contribution to that very chunk has arrived, so the peer has
- * begun the operation, and where it works in place it has read what is overwritten.
+ * begun the operation, and where it works in place it has read what is overwritten. If it has not arrived in time, nothing is stored.
  */
 #ifndef BRAID_DEVICE_OPS_EXCHANGE_REDUCE_CUH
 #define BRAID_DEVICE_OPS_EXCHANGE_REDUCE_CUH
@@ -43,9 +43,9 @@ struct reduce_plan {
         return exchange_room(w, &a->layout, op, a->slots, chunk, peer);
     }
 
-    __device__ __forceinline__ void begin(uint32_t chunk, uint32_t peer) const
+    __device__ __forceinline__ int begin(uint32_t chunk, uint32_t peer) const
     {
-        exchange_await_room(c, w, &a->layout, op, a->slots, chunk, peer);
+        return exchange_await_room(c, w, &a->layout, op, a->slots, chunk, peer);
     }
 
     __device__ __forceinline__ void flag(uint32_t chunk, uint32_t peer) const
@@ -62,12 +62,11 @@ BRAID_FN void reduce_wait(const struct braid_devcomm *c, const struct braid_devw
 {
     const struct braid_ops_layout *l = &a->layout;
 
-    if (braid_ptx_block() == 0)
-        op_hear_warp(c, w, l, op, [&](uint32_t) { return a->tag; });
-    exchange_wait(c, w, l, op, 0, exchange_share(chunks), &s->arrived,
-                  [](uint32_t, uint32_t) { return 1; });
+    if (braid_ptx_block() == 0 && op_hear_warp(c, w, l, op, [&](uint32_t) { return a->tag; }) != 0)
+        exchange_fail(s);
+    exchange_wait(c, w, l, op, s, 0, exchange_share(chunks), [](uint32_t, uint32_t) { return 1; });
     if (a->results)
-        exchange_wait(c, w, l, op, 1, exchange_share(exchange_chunks(a->bytes, a->chunk)), nullptr,
+        exchange_wait(c, w, l, op, s, 1, exchange_share(exchange_chunks(a->bytes, a->chunk)),
                       [&](uint32_t chunk, uint32_t peer) {
                           return exchange_part(reduce_block(a, peer), a->chunk, chunk) != 0;
                       });
@@ -93,25 +92,19 @@ BRAID_FN void reduce_chunk(const struct braid_devwin *w, const struct braid_devw
             return (uint32_t)i == l->rank ? local : other;
         return (uint32_t)i == l->rank ? local : op_staging(w, l, op, (uint32_t)i, l->rank) + slot;
     };
-    auto put = [&](uint64_t to, uint64_t part, const struct braid_vec16 &v) {
-        if (a->aligned && part == 16)
-            braid_ptx_store16((void *)to, v);
-        else
-            braid_store_part(to, part, v);
-    };
     auto sink = [&](uint64_t at, uint64_t part, const struct braid_vec16 &v) {
         if (a->results) {
             if constexpr (RANKS == 2) {
-                put(peer_out + at, part, v);
+                op_put(peer_out + at, part, a->aligned, v);
             } else {
                 BRAID_NO_UNROLL
                 for (uint32_t hop = 1; hop < l->ranks; hop++)
-                    put(braid_window_base(result, (int)exchange_peer(l->rank, l->ranks, hop)) +
-                            remote + at,
-                        part, v);
+                    op_put(braid_window_base(result, (int)exchange_peer(l->rank, l->ranks, hop)) +
+                               remote + at,
+                           part, a->aligned, v);
             }
         }
-        put(out + at, part, v);
+        op_put(out + at, part, a->aligned, v);
     };
 
     braid_reduce_group<NUMBER, RANKS>(source, (int)l->ranks, bytes, a->scale, (int)a->aligned, sink,
@@ -133,7 +126,9 @@ BRAID_FN void reduce_work(const struct braid_devwin *w, const struct braid_devwi
         if (a->in_place)
             exchange_await_pushed(s, k, 1);
         braid_ptx_sync_warp();
-        reduce_chunk<NUMBER, RANKS>(w, result, a, op, chunk, exchange_part(mine, a->chunk, chunk));
+        if (BRAID_LIKELY(!exchange_failed(s)))
+            reduce_chunk<NUMBER, RANKS>(w, result, a, op, chunk,
+                                        exchange_part(mine, a->chunk, chunk));
         exchange_done(s, k);
     }
 }
@@ -154,9 +149,9 @@ BRAID_FN void exchange_reduce(const struct braid_devcomm *c, const struct braid_
     uint32_t chunks = exchange_chunks(mine, a->chunk);
     uint32_t warp = braid_ptx_thread() / 32;
 
-    exchange_open(&shared);
+    exchange_open(c, &shared);
     if (warp == FLAGGER && braid_ptx_block() == 0)
-        op_tell_warp(w, l, &op, [&](uint32_t) { return a->tag; });
+        op_tell_warp(c, w, l, &op, [&](uint32_t) { return a->tag; });
     braid_ptx_sync_cta();
     braid_ptx_allow_next_kernel();
     if (warp < BRAID_OPS_PUSHERS) {

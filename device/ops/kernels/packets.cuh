@@ -1,6 +1,7 @@
 /*
  * Small collectives by LL packets: one crossing, no fence. Each rank writes its data, with the operation's flag in every packet, into
- * the packet area of every peer, then polls its own area.
+ * the packet area of every peer, then polls its own area. After a failure of its communicator a rank sends nothing, and its peers'
+ * waits end with a status, too.
  * The mapping of data to packets (braid/device/ll.cuh) does not depend on the grid, so ranks may use different ones.
  */
 #ifndef BRAID_DEVICE_OPS_PACKETS_CUH
@@ -101,10 +102,11 @@ BRAID_FN void ll_reduce(const struct braid_devcomm *c, const struct braid_devwin
     struct op op = op_begin(c, l);
     uint32_t lane = braid_ptx_lane();
     uint64_t tiles = braid_ll_tiles(a->bytes);
+    int failed = braid_failed_thread(c);
     uint32_t count = 0;
 
     BRAID_NO_UNROLL
-    for (uint64_t tile = ll_warp(); tile < tiles; tile += ll_warps()) {
+    for (uint64_t tile = ll_warp(); tile < tiles && failed == 0; tile += ll_warps()) {
         struct braid_ll_spot s = braid_ll_find(a->bytes, tile, lane);
 
         ll_reduce_send<WHOLE>(w, a, &op, &s);
@@ -200,10 +202,11 @@ BRAID_FN void ll_copy(const struct braid_devcomm *c, const struct braid_devwin *
     const struct braid_ops_layout *l = &a->layout;
     struct op op = op_begin(c, l);
     uint32_t lane = braid_ptx_lane();
+    uint32_t told = braid_failed_thread(c) == 0 ? l->ranks : 0;
     uint32_t count = 0;
 
     BRAID_NO_UNROLL
-    for (uint32_t i = 1; i < l->ranks; i++) {
+    for (uint32_t i = 1; i < told; i++) {
         uint32_t peer = l->rank + i < l->ranks ? l->rank + i : l->rank + i - l->ranks;
 
         ll_copy_send<WHOLE>(w, a, &op, peer, ll_first(l->rank, peer), lane);

@@ -4,7 +4,7 @@
  * finished: then nobody reads this rank's input or writes its result any more.
  * The input is in a window, at the same place on every rank (the tags tell). In place is right: nobody but this rank reads or writes its block
  * of any buffer, and each 16 bytes of it are read before they are written, by one thread. Ranks may run different grids.
- * A rank that has not heard from all peers leaves their memory alone.
+ * A rank that has not heard from all peers leaves their memory alone, and does not say that it has finished.
  */
 #ifndef BRAID_DEVICE_OPS_PULL_CUH
 #define BRAID_DEVICE_OPS_PULL_CUH
@@ -18,7 +18,7 @@ BRAID_FN uint32_t pull_peer(const struct braid_ops_layout *l, uint32_t hop)
     return l->rank + hop < l->ranks ? l->rank + hop : l->rank + hop - l->ranks;
 }
 
-/* This rank has begun, and have all others, with the same tag? All threads of the CTA; a status. */
+/* This rank has begun, and have all others, with the same tag? All threads of the CTA; a status, also that of an earlier failure. */
 BRAID_FN int pull_begin(const struct braid_devcomm *c, const struct braid_devwin *w,
                         const struct braid_ops_layout *l, const struct op *op, uint32_t tag)
 {
@@ -27,14 +27,15 @@ BRAID_FN int pull_begin(const struct braid_devcomm *c, const struct braid_devwin
 
     if (braid_ptx_thread() < 32) {
         if (braid_ptx_block() == 0)
-            op_tell_warp(w, l, op, same);
-        status = op_hear_warp(c, w, l, op, same);
+            op_tell_warp(c, w, l, op, same);
+        status = braid_failed_thread(c);
+        status |= op_hear_warp(c, w, l, op, same);
     }
     return braid_ptx_sync_cta_any(status);
 }
 
 /* This CTA has finished; the last one of the grid tells the peers and waits for them. One thread, after the CTA's barrier. Nonzero for
- * that one. */
+ * that one. Only of CTAs that have not failed: one that is missing in the count keeps the peers from taking this rank's part as done. */
 BRAID_FN int pull_leave_thread(const struct braid_devcomm *c, const struct braid_devwin *w,
                                const struct braid_ops_layout *l, const struct op *op)
 {
@@ -70,18 +71,12 @@ BRAID_FN void pull_sum(const struct braid_devwin *input, const struct braid_devw
     auto source = [&](int i) -> uint64_t {
         return first + ((uint32_t)i == l->rank ? input->local + a->in : from(i));
     };
-    auto put = [&](uint64_t to, uint64_t part, const struct braid_vec16 &v) {
-        if (a->aligned && part == 16)
-            braid_ptx_store16((void *)to, v);
-        else
-            braid_store_part(to, part, v);
-    };
     auto sink = [&](uint64_t at, uint64_t part, const struct braid_vec16 &v) {
         BRAID_NO_UNROLL
         for (uint32_t hop = 1; a->results && hop < (RANKS == 2 ? 2 : l->ranks); hop++)
-            put(braid_window_base(result, (int)pull_peer(l, hop)) + a->result + first + at, part,
-                v);
-        put(a->out + first + at, part, v);
+            op_put(braid_window_base(result, (int)pull_peer(l, hop)) + a->result + first + at, part,
+                   a->aligned, v);
+        op_put(a->out + first + at, part, a->aligned, v);
     };
 
     braid_reduce_group<NUMBER, RANKS>(source, (int)l->ranks, bytes, a->scale, (int)a->aligned, sink,
@@ -108,7 +103,8 @@ BRAID_FN void pull_reduce(const struct braid_devcomm *c, const struct braid_devw
             braid_ptx_blocks() * braid_ptx_threads());
     braid_ptx_sync_cta();
     if (braid_ptx_thread() == 0) {
-        pull_leave_thread(c, w, l, &op);
+        if (status == 0)
+            pull_leave_thread(c, w, l, &op);
         op_end_thread(c, l, &op, count);
     }
 }

@@ -29,6 +29,7 @@
  *                   braid_tile_ready_cta(&c, &w, &empty, 0, slot, generation);                  begins with the barrier: all have read
  *               }
  *               braid_epoch_end_cta(&c, 0);
+ * (Where a wait may fail and the kernel goes on: keep its status, and no braid_tile_ready after it. See wait.cuh.)
  */
 #ifndef BRAID_DEVICE_TILE_CUH
 #define BRAID_DEVICE_TILE_CUH

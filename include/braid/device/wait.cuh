@@ -8,8 +8,12 @@
  *   BRAID_DEV_ABORTED  the host called braid_comm_abort or braid_comm_destroy
  *   or the status of the first failed wait of this communicator, when another wait failed while this one was waiting.
  * The first failure of a communicator is recorded once, in host memory, with what was waited for, expected and seen; the host reads
- * it with braid_comm_error. After a failure the communicator is unusable, but kernels that use it still end: ignore the status and
- * run on with garbage where control flow must not change (warp-specialised kernels), or return.
+ * it with braid_comm_error. After a failure the communicator is unusable, but kernels that use it still end: return, or run on with
+ * garbage where control flow must not change (warp-specialised kernels).
+ * A kernel that runs on must tell nobody: what it signals, sends in packets or announces as a tile after a failed wait makes the wait of a
+ * peer that was only late succeed, on garbage, with status 0. So keep the status and skip what tells, or ask braid_failed_thread
+ * before it (also where a kernel begins: the failure may be an earlier kernel's). Then the peer's own wait ends with a status as well.
+ * Braid's collectives keep this; signals, tiles and barriers themselves do not look, because the caller knows the status for nothing.
  *
  * Threading: any lane may wait; lanes of a warp that wait for different words leave the loop one by one.
  */
@@ -28,6 +32,7 @@ BRAID_FN int braid_failed_thread(const struct braid_devcomm *c)
 
 /*
  * Records a failure: `status` becomes the communicator's sticky error and, if it is the first, goes to the host with the reason.
+ * When it returns, the sticky error is set and the host has been told, whichever thread did it.
  * For a kernel author's own waits use wait >= BRAID_WAIT_USER. Returns `status`, or the sticky error if another failure was first.
  */
 BRAID_FN int braid_fail_thread(const struct braid_devcomm *c, int status, uint32_t wait, int peer,
@@ -49,8 +54,10 @@ BRAID_FN int braid_fail_thread(const struct braid_devcomm *c, int status, uint32
         braid_ptx_store_release_sys_u32(&error->status, (uint32_t)status);
         braid_ptx_store_relaxed_gpu_u32(&state->error, (uint32_t)status);
     }
-    first = braid_failed_thread(c); /* here the lanes meet again, not behind the caller's wait */
-    return first != 0 ? first : status;
+    do { /* here the lanes meet again, not behind the caller's wait; the one that was first may still be writing */
+        first = braid_failed_thread(c);
+    } while (first == 0);
+    return first;
 }
 
 /*

@@ -2,7 +2,7 @@
  * Collectives against a reference: every operation, method, number format, odd sizes and alignments, in place and apart, inside a
  * window and not, back to back, under random delays, in graphs, across the wrap of epochs; failures that must end with a status; and
  * the proof that copy engines need no SM. One process, a thread a rank; rank r uses GPU r mod the number of GPUs.
- * Usage: gpu_collectives [--ranks N] [--seconds S] [--epoch FIRST] [--bound SECONDS of one wait] [STAGE ...]; stages: sums copies graph fail engine. Exit code 77
+ * Usage: gpu_collectives [--ranks N] [--seconds S] [--epoch FIRST] [--bound SECONDS of one wait] [STAGE ...]; stages: sums copies graph engine fail late. Exit code 77
  * without a GPU. Every case prints a line only when it fails; a summary a stage.
  */
 #include "test.h"
@@ -178,8 +178,8 @@ static const struct {
     int (*run)(struct rank *r, double until);
     double share; /* of the time */
 } stages[] = {
-    {"sums", stage_sums, 0.4},      {"copies", stage_copies, 0.3}, {"graph", stage_graph, 0.2},
-    {"engine", stage_engine, 0.05}, {"fail", stage_fail, 0.05},
+    {"sums", stage_sums, 0.35},     {"copies", stage_copies, 0.25}, {"graph", stage_graph, 0.2},
+    {"engine", stage_engine, 0.05}, {"fail", stage_fail, 0.05},     {"late", stage_late, 0.1},
 };
 static const char *wanted[16];
 static int wanted_count;
@@ -200,7 +200,7 @@ static void *rank_main(void *argument)
     pthread_barrier_wait(&barrier);
     for (unsigned s = 0; s < sizeof(stages) / sizeof(stages[0]); s++) {
         int run = wanted_count == 0, before = failures, cases_before = cases,
-            own_comm = stages[s].run == stage_fail;
+            own_comm = stages[s].run == stage_fail || stages[s].run == stage_late;
         double begin = now_s();
 
         for (int i = 0; i < wanted_count; i++)

@@ -106,5 +106,6 @@ int stage_copies(struct rank *r, double until);
 int stage_graph(struct rank *r, double until);
 int stage_engine(struct rank *r, double until);
 int stage_fail(struct rank *r, double until);
+int stage_late(struct rank *r, double until);
 
 #endif

@@ -425,6 +425,34 @@ static void test_rank_that_never_comes(void **state)
     finish(ranks, 3, 0);
 }
 
+/* The thread that failed first is still writing the record: another one that fails does not go on before the GPU knows. */
+static void *record_slowly(void *argument)
+{
+    struct braid_devcomm_state *state = argument;
+
+    braid_sleep_ns(20 * BRAID_NS_PER_MS);
+    __atomic_store_n(&state->error, BRAID_DEV_ABORTED, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void test_failure_is_known(void **state)
+{
+    static struct rank ranks[MAX_RANKS];
+    struct braid_devcomm_state *words;
+    pthread_t id;
+
+    run(ranks, 1, NULL, 1, 4, 0, BRAID_NS_PER_S, -1);
+    words = (struct braid_devcomm_state *)(uintptr_t)ranks[0].c->state;
+    words->claim = 1;
+    assert_int_equal(pthread_create(&id, NULL, record_slowly, words), 0);
+    assert_int_equal(
+        braid_fail_thread(ranks[0].c, BRAID_DEV_TIMEOUT, BRAID_WAIT_USER, -1, 0, 1, 0, 0),
+        BRAID_DEV_ABORTED);
+    assert_int_equal(braid_failed_thread(ranks[0].c), BRAID_DEV_ABORTED);
+    pthread_join(id, NULL);
+    finish(ranks, 1, 0);
+}
+
 static void endless_kernel(void *argument)
 {
     struct rank *r = argument;
@@ -516,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_own_wait),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_rank_that_never_comes),
+        cmocka_unit_test(test_failure_is_known),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_one_thread_looks),
         cmocka_unit_test(test_checks),
