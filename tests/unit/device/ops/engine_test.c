@@ -67,7 +67,7 @@ static void *task_main(void *argument)
     struct braid_window *window = NULL;
 
     config.device = t->rank % fake_cuda.gpus;
-    config.timeout_ns = t->timeout_ns;
+    config.timeout_ns = 60000000000ull; /* the bound is for the operations */
     ops_config.packet_bytes = 64 << 10;
     ops_config.staging_bytes = (size_t)MOST * (size_t)(t->ranks - 1);
     t->line = braid_comm_create(&comm, &boot, &config) == 0 ? 0 : __LINE__;
@@ -76,8 +76,11 @@ static void *task_main(void *argument)
     if (t->line == 0 && braid_window_alloc(comm, (size_t)MOST * MAX_RANKS, &window) != 0)
         t->line = __LINE__;
     if (t->line == 0)
+        t->line = braid_comm_set_timeout_ns(comm, t->timeout_ns) == 0 ? 0 : __LINE__;
+    if (t->line == 0)
         t->line = t->body(t, comm, ops, braid_window_address(window, t->rank));
     pthread_barrier_wait(&t->meeting->barrier);
+    braid_comm_set_timeout_ns(comm, 60000000000ull);
     braid_ops_destroy(ops);
     braid_comm_destroy(comm);
     return NULL;
