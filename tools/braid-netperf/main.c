@@ -176,14 +176,16 @@ static double give_task(struct target *t, const struct task *task)
 
 bool has_cpu(int pattern)
 {
-    return pattern == BANDWIDTH || pattern == BOTH_WAYS;
+    return pattern == BANDWIDTH || pattern == BOTH_WAYS || pattern == RING;
 }
 
 static double cpu_value(const struct task *task, const struct outcome outcome[SIDES])
 {
     double bytes = (double)task->bytes * (double)task->messages * task->comms;
 
-    if (task->pattern != BANDWIDTH)
+    if (task->pattern == RING)
+        bytes = (double)task->bytes * (double)task->messages;
+    else if (task->pattern != BANDWIDTH)
         bytes *= 2;
     return (outcome[0].cpu_s + outcome[1].cpu_s) / (bytes / (double)(1 << 30));
 }
@@ -200,12 +202,29 @@ double task_value(const struct task *task, const struct outcome outcome[SIDES])
 
     switch (task->pattern) {
     case LATENCY: return seconds / (double)task->messages / 2 * 1e6;
+    case RING: return seconds / (double)task->messages * 1e6;
     case RATE: return (double)task->messages * task->comms / seconds;
     case CPU: return cpu_value(task, outcome);
     case IDLE: return busier / seconds * 100;
     case CALLS: return longest * 1e6;
     default: return bytes / seconds / 1e9;
     }
+}
+
+/* Microseconds an operation that the side spent in calls of one kind which spent more in all of them. */
+static double call_value(const struct task *task, enum call kind,
+                         const struct outcome outcome[SIDES])
+{
+    double most = 0, value = 0;
+
+    for (int side = 0; side < SIDES; side++) {
+        const double *calls = outcome[side].calls_s;
+        double all = calls[ISEND] + calls[IRECV] + calls[TEST];
+        if (all > most)
+            value = calls[kind] / (double)task->messages * 1e6;
+        most = all > most ? all : most;
+    }
+    return value;
 }
 
 /* How many messages fill TASK_SECONDS on this target. */
@@ -228,7 +247,8 @@ static uint64_t calibrate(struct target *t, const struct task *task)
 
 static bool skipped(const struct target *t, const struct task *task)
 {
-    return t->failed || (!t->plugin && (task->pattern == CALLS || task->pattern == IDLE));
+    return t->failed || (!t->plugin && (task->pattern == CALLS || task->pattern == IDLE ||
+                                        task->pattern == RING));
 }
 
 static void measure_one(struct measured *m, int index, int round)
@@ -243,6 +263,8 @@ static void measure_one(struct measured *m, int index, int round)
     if (give_task(t, &m->task) <= 0)
         return;
     m->cpu[index][m->rounds[index]] = cpu_value(&m->task, t->control->outcome);
+    for (int kind = 0; kind < CALL_KINDS; kind++)
+        m->calls[kind][index][m->rounds[index]] = call_value(&m->task, kind, t->control->outcome);
     m->values[index][m->rounds[index]++] = task_value(&m->task, t->control->outcome);
 }
 
@@ -317,11 +339,12 @@ static void make_cases(void)
     for (int pattern = BANDWIDTH; run.case_count == 0 && run.bytes > 0 && pattern <= BOTH_WAYS;
          pattern++)
         for (size_t c = 0; c < FAKE_COUNT(comms); c++)
-            add_case(pattern, (size_t)run.bytes, comms[c]);
+            add_case(pattern, (size_t)run.bytes, comms[c] < 4 ? comms[c] : run.settings.comms);
     add_case(RATE, 64, 1);
     add_case(RATE, 64, 4);
     add_case(CPU, 1 << 20, 1);
     add_case(CPU, 1 << 20, 4);
+    add_case(RING, run.bytes > 0 ? (size_t)run.bytes : 4 << 20, run.settings.comms);
     add_case(CALLS, 16 << 20, 1);
     add_case(IDLE, 8, run.settings.comms);
 }
@@ -334,8 +357,8 @@ static void help(void)
            "                   newest), with at most D messages in flight in the rate pattern;\n"
            "                   the first one is the subject of the rows, the others are its peers\n"
            "  --set NAME=VALUE in the environment of the plugin named last\n"
-           "  --patterns LIST  of latency,bandwidth,both-ways,rate,cpu,calls,idle (default: all "
-           "but idle)\n"
+           "  --patterns LIST  of latency,bandwidth,both-ways,rate,cpu,calls,ring,idle (default: "
+           "all but the last two)\n"
            "  --bytes N        only cases with messages of this size; a size of yours in the "
            "bandwidth patterns\n"
            "  --comms N        connections each way, up to 8 (default 4; cases use 1 and 4)\n"
@@ -343,7 +366,8 @@ static void help(void)
            "  --depth N        messages in flight on a connection in the rate pattern (default 32; "
            "elsewhere 8, as NCCL)\n"
            "  --room N         latency: receives have room for N bytes; NCCL's LL posts 65536\n"
-           "  --think US       latency: a side takes so long to answer, as a GPU does; is in the "
+           "  --think US       latency, ring: a side takes so long to answer, as a GPU does; is in "
+           "the "
            "result\n"
            "  --load GBps      offered in each direction in the cpu pattern (default 0.5)\n"
            "  --idle S         seconds of the idle pattern (default 10)\n"

@@ -1,5 +1,5 @@
 /*
- * Parts of braid-netperf. A target is something that moves bytes between two processes: a net plugin (netperf_plugin.c, driven
+ * Parts of braid-netperf. A target is something that moves bytes between two processes: a net plugin (netperf_plugin.c and netperf_ring.c, driven
  * through the fake NCCL core) or plain TCP (netperf_raw.c). The parent (main.c) keeps the processes of all targets alive and gives
  * one task after the other to one target after the other, so that all of them see the same machine; netperf_report.c prints.
  * Parent and ranks share one struct control a target; a rank works when `seq` grows and answers by raising its own `done`.
@@ -27,6 +27,7 @@ enum pattern {
     CPU,       /* both send at a fixed rate: CPU seconds a GiB of both processes */
     IDLE,      /* connections open and nothing in flight: per cent of a core, the busier process */
     CALLS,     /* the longest CPU time of one isend, irecv or test: microseconds */
+    RING,      /* all-reduces of `bytes` over all connections: microseconds each */
     PATTERNS
 };
 
@@ -39,10 +40,13 @@ struct task {
     double seconds;    /* IDLE: how long */
 };
 
+enum call { ISEND, IRECV, TEST, CALL_KINDS };
+
 struct outcome {
     double seconds;
     double cpu_s;
     double longest_call_s;
+    double calls_s[CALL_KINDS]; /* RING: time inside calls of the plugin */
 };
 
 struct control {
@@ -87,6 +91,8 @@ struct measured {
     uint64_t messages[MAX_TARGETS];
     double values[MAX_TARGETS][MAX_ROUNDS];
     double cpu[MAX_TARGETS][MAX_ROUNDS]; /* bulk patterns: CPU seconds of both processes a GiB */
+    /* RING: time that the slower side's thread was in calls of a kind, microseconds an all-reduce */
+    double calls[CALL_KINDS][MAX_TARGETS][MAX_ROUNDS];
     int rounds[MAX_TARGETS];
 };
 

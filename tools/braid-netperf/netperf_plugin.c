@@ -2,47 +2,19 @@
  * A net plugin as a target of braid-netperf: two ranks with connections both ways, driven as NCCL drives them. Service thread: setup
  * and registration. Progress thread: posts ahead and polls, and yields the core when nothing moved.
  */
-#include "netperf.h"
+#include "netperf_side.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/fakenccl/fake_rank.h"
-
-#define MAX_DEPTH     32
-#define SYNC_BYTES    8
-#define BUFFER_BUDGET ((size_t)64 << 20) /* for one connection */
-
-/* One connection and its buffers. */
-struct lane {
-    struct fake_conn *conn;
-    struct fake_buffer buffers[MAX_DEPTH];
-    void *requests[MAX_DEPTH];
-    int depth;
-    size_t bytes;
-    size_t room; /* of its receives, at least */
-    uint64_t posted;
-    uint64_t done;
-};
-
-struct side {
-    struct fake_rank *r;
-    struct control *control;
-    struct settings settings;
-    struct fake_conn conns[2 * MAX_COMMS];
-    struct lane lanes[2 * MAX_COMMS];
-    int count;
-    struct task task;
-    struct outcome outcome;
-    bool timing_calls;
-};
-
 static int depth_for(const struct side *s, size_t bytes)
 {
     size_t depth = bytes ? BUFFER_BUDGET / bytes : MAX_DEPTH;
 
+    if (s->task.pattern == RING)
+        return 4; /* NCCL's 8 steps, two a message */
     if (s->task.pattern != RATE && depth > 8)
         depth = 8;
     if (depth > (size_t)s->settings.depth)
@@ -53,17 +25,19 @@ static int depth_for(const struct side *s, size_t bytes)
 static void prepare_job(void *arg)
 {
     struct side *s = arg;
+    uint64_t messages;
+    size_t bytes = s->task.pattern == RING ? ring_message(&s->task, &messages) : s->task.bytes;
 
     for (int i = 0; i < s->count; i++) {
         struct lane *l = &s->lanes[i];
-        size_t size = s->task.bytes > SYNC_BYTES ? s->task.bytes : SYNC_BYTES;
+        size_t size = bytes > SYNC_BYTES ? bytes : SYNC_BYTES;
 
         l->room = s->task.pattern == LATENCY ? s->settings.room : 0;
         size = size > l->room ? size : l->room;
         l->conn = &s->conns[i];
         l->posted = l->done = 0;
-        l->bytes = s->task.bytes;
-        l->depth = depth_for(s, s->task.bytes);
+        l->bytes = bytes;
+        l->depth = depth_for(s, bytes);
         for (int d = 0; d < l->depth; d++) {
             fake_buffer_make(&l->buffers[d], size, true);
             memset(l->buffers[d].data, d + 1, size);
@@ -88,9 +62,12 @@ static void release_job(void *arg)
         }
 }
 
-static void note_call(struct side *s, uint64_t begin)
+static void note_call(struct side *s, enum call kind, uint64_t begin)
 {
     double used = s->timing_calls ? (double)(fake_thread_cpu_ns() - begin) / 1e9 : 0;
+
+    if (s->adding_calls)
+        s->outcome.calls_s[kind] += (double)(fake_now_ns() - begin) / 1e9;
 
     if (used > s->outcome.longest_call_s)
         s->outcome.longest_call_s = used;
@@ -98,11 +75,10 @@ static void note_call(struct side *s, uint64_t begin)
 
 static uint64_t call_begins(const struct side *s)
 {
-    return s->timing_calls ? fake_thread_cpu_ns() : 0;
+    return s->adding_calls ? fake_now_ns() : s->timing_calls ? fake_thread_cpu_ns() : 0;
 }
 
-/* Posts the lane's next message; false when the plugin has no room now. */
-static bool post(struct side *s, struct lane *l)
+bool side_post(struct side *s, struct lane *l)
 {
     const struct fake_net *net = &s->r->net;
     struct fake_buffer *b = &l->buffers[l->posted % (uint64_t)l->depth];
@@ -119,12 +95,12 @@ static bool post(struct side *s, struct lane *l)
     else
         fake_must(s->r, fake_net_irecv(net, l->conn->comm, 1, &data, &room, &tag, &b->mh, request),
                   "irecv");
-    note_call(s, begin);
+    note_call(s, l->conn->sends ? ISEND : IRECV, begin);
     l->posted += *request != NULL;
     return *request != NULL;
 }
 
-static bool finish(struct side *s, struct lane *l)
+bool side_finish(struct side *s, struct lane *l)
 {
     int done = 0;
     int size = 0;
@@ -133,7 +109,7 @@ static bool finish(struct side *s, struct lane *l)
     fake_must(s->r,
               fake_net_test(&s->r->net, l->requests[l->done % (uint64_t)l->depth], &done, &size),
               "test");
-    note_call(s, begin);
+    note_call(s, TEST, begin);
     l->done += done != 0;
     return done != 0;
 }
@@ -144,13 +120,13 @@ static bool advance(struct side *s, struct lane *l, uint64_t messages)
     bool moved = false;
 
     if (l->posted < messages && l->posted - l->done < (uint64_t)l->depth)
-        moved = post(s, l);
+        moved = side_post(s, l);
     if (l->done < l->posted)
-        moved |= finish(s, l);
+        moved |= side_finish(s, l);
     return moved;
 }
 
-static void check_late(const struct side *s, uint64_t since, const char *what)
+void side_check_late(const struct side *s, uint64_t since, const char *what)
 {
     if (fake_late(s->r, since))
         fake_die(s->r, "waited %u s for %s (%zu bytes)", s->r->options->timeout_s, what,
@@ -188,7 +164,7 @@ static void drive(struct side *s, struct lane **lanes, int count, uint64_t messa
             if (++idle == 1024)
                 idle_ns = fake_now_ns();
             if (idle % 1024 == 0)
-                check_late(s, idle_ns, "messages");
+                side_check_late(s, idle_ns, "messages");
             if (due_ns > 0)
                 usleep(50);
             else
@@ -197,7 +173,7 @@ static void drive(struct side *s, struct lane **lanes, int count, uint64_t messa
     } while (open);
 }
 
-static struct lane *lane_of(struct side *s, bool sends, int channel)
+struct lane *side_lane(struct side *s, bool sends, int channel)
 {
     for (int i = 0; i < s->count; i++)
         if (s->conns[i].sends == sends && s->conns[i].channel == channel)
@@ -208,9 +184,9 @@ static struct lane *lane_of(struct side *s, bool sends, int channel)
 /* Both ranks have come here and every lane is warm. */
 static void meet(struct side *s)
 {
-    struct lane *out = lane_of(s, true, 0);
-    struct lane *in = lane_of(s, false, 0);
-    size_t bytes = s->task.bytes;
+    struct lane *out = side_lane(s, true, 0);
+    struct lane *in = side_lane(s, false, 0);
+    size_t bytes = in->bytes;
     struct lane *pair[] = {in, out};
 
     in->bytes = out->bytes = SYNC_BYTES;
@@ -220,8 +196,8 @@ static void meet(struct side *s)
 
 static void ping_pong(struct side *s)
 {
-    struct lane *out = lane_of(s, true, 0);
-    struct lane *in = lane_of(s, false, 0);
+    struct lane *out = side_lane(s, true, 0);
+    struct lane *in = side_lane(s, false, 0);
     uint64_t base = in->done;
     uint64_t last = base + s->task.messages;
     uint64_t idle_ns = 0, answer_ns = 0;
@@ -231,40 +207,48 @@ static void ping_pong(struct side *s)
         bool moved = false;
 
         if (in->posted < last && in->posted - in->done < (uint64_t)in->depth)
-            post(s, in);
+            side_post(s, in);
         /* Rank 0 is one message ahead of what it has received, rank 1 level with it. */
         if (out->posted < last && out->posted < in->done + (s->r->rank == 0) &&
             out->posted - out->done < (uint64_t)out->depth && fake_now_ns() >= answer_ns)
-            moved |= post(s, out);
-        if (in->done < in->posted && finish(s, in)) {
+            moved |= side_post(s, out);
+        if (in->done < in->posted && side_finish(s, in)) {
             moved = true;
             answer_ns = fake_now_ns() + think_ns;
         }
         if (out->done < out->posted)
-            finish(s, out);
+            side_finish(s, out);
         idle = moved ? 0 : idle + 1;
         if (!moved)
             sched_yield();
         if (idle == 4096)
             idle_ns = fake_now_ns();
         if (idle && idle % 4096 == 0)
-            check_late(s, idle_ns, "a ping-pong");
+            side_check_late(s, idle_ns, "a ping-pong");
     }
     while (out->done < last)
-        if (!(out->posted < last && post(s, out)) && !finish(s, out))
+        if (!(out->posted < last && side_post(s, out)) && !side_finish(s, out))
             sched_yield();
 }
 
 static int choose_lanes(struct side *s, struct lane **lanes)
 {
-    bool both = s->task.pattern == BOTH_WAYS || s->task.pattern == CPU || s->task.pattern == CALLS;
+    bool both = s->task.pattern == BOTH_WAYS || s->task.pattern == CPU ||
+                s->task.pattern == CALLS || s->task.pattern == RING;
     int count = 0;
 
     for (int c = 0; c < s->task.comms; c++)
         for (int sends = 0; sends < 2; sends++)
             if (both || sends == (s->r->rank == 0))
-                lanes[count++] = lane_of(s, sends, c);
+                lanes[count++] = side_lane(s, sends, c);
     return count;
+}
+
+/* The first lane of each direction has the meeting's message behind it. */
+static void count_anew(struct lane **lanes, int count)
+{
+    for (int i = 0; i < count; i++)
+        lanes[i]->posted = lanes[i]->done = 0;
 }
 
 static void work_job(void *arg)
@@ -279,19 +263,21 @@ static void work_job(void *arg)
 
     meet(s);
     s->timing_calls = s->task.pattern == CALLS;
+    s->adding_calls = s->task.pattern == RING;
     if (s->task.pattern == CPU)
         due_ns = (double)s->task.bytes * s->task.comms / s->task.load_GBps;
     cpu = fake_process_cpu_ns();
     begin = fake_now_ns();
     if (s->task.pattern == LATENCY) {
         ping_pong(s);
+    } else if (s->task.pattern == RING) {
+        count_anew(lanes, count);
+        ring_play(s);
     } else if (s->task.pattern == IDLE) {
         fake_sleep_ms((unsigned)(s->task.seconds * 1e3));
     } else {
         base = s->task.messages;
-        /* The first lane of each direction has the meeting's message behind it. */
-        for (int i = 0; i < count; i++)
-            lanes[i]->posted = lanes[i]->done = 0;
+        count_anew(lanes, count);
         drive(s, lanes, count, base, due_ns);
     }
     s->outcome.seconds = (double)(fake_now_ns() - begin) / 1e9;
@@ -309,7 +295,7 @@ static void serve(struct side *s)
         if (s->task.messages == 0)
             return;
         memset(&s->outcome, 0, sizeof(s->outcome));
-        s->timing_calls = false;
+        s->timing_calls = s->adding_calls = false;
         fake_worker_run(&s->r->service, prepare_job, s);
         fake_worker_run(&s->r->progress, work_job, s);
         s->control->outcome[s->r->rank] = s->outcome;

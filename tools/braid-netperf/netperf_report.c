@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 const char *const pattern_names[PATTERNS] = {"latency", "bandwidth", "both-ways", "rate",
-                                             "cpu",     "idle",      "calls"};
-const char *const pattern_metrics[PATTERNS] = {
-    "lat_us", "bw_GBps", "bw_GBps", "rate_per_s", "cpu_s_per_GiB", "idle_pct", "longest_call_us"};
+                                             "cpu",     "idle",      "calls",     "ring"};
+const char *const pattern_metrics[PATTERNS] = {"lat_us",          "bw_GBps",       "bw_GBps",
+                                               "rate_per_s",      "cpu_s_per_GiB", "idle_pct",
+                                               "longest_call_us", "time_us"};
 
 static int by_value(const void *a, const void *b)
 {
@@ -22,16 +23,20 @@ static int by_value(const void *a, const void *b)
 }
 
 /* What is printed of a case: its value, or the CPU time that it took. */
-enum metric { VALUE, CPU_TIME, METRICS };
+enum metric { VALUE, CPU_TIME, IN_ISEND, IN_IRECV, IN_TEST, METRICS };
 
 static bool has_metric(const struct measured *m, enum metric metric)
 {
-    return metric == VALUE || has_cpu(m->task.pattern);
+    return metric == VALUE ||
+           (metric == CPU_TIME ? has_cpu(m->task.pattern) : m->task.pattern == RING);
 }
 
 static const char *metric_name(const struct measured *m, enum metric metric)
 {
-    return pattern_metrics[metric == VALUE ? m->task.pattern : CPU];
+    static const char *const calls[CALL_KINDS] = {"in_isend_us", "in_irecv_us", "in_test_us"};
+
+    return metric >= IN_ISEND ? calls[metric - IN_ISEND]
+                              : pattern_metrics[metric == VALUE ? m->task.pattern : CPU];
 }
 
 /* Median of what one target gave, and the quartiles around it. */
@@ -41,7 +46,10 @@ static double middle(const struct measured *m, enum metric metric, int target, d
     double sorted[MAX_ROUNDS];
     int n = m->rounds[target];
 
-    memcpy(sorted, metric == VALUE ? m->values[target] : m->cpu[target],
+    memcpy(sorted,
+           metric == VALUE      ? m->values[target]
+           : metric == CPU_TIME ? m->cpu[target]
+                                : m->calls[metric - IN_ISEND][target],
            sizeof(double) * (size_t)n);
     qsort(sorted, (size_t)n, sizeof(double), by_value);
     *low = sorted[n / 4];
