@@ -320,7 +320,8 @@ BRAID_APART static void poll_many(struct braid_conn *conn, unsigned count)
     bool streams = conn->ops->flags & BRAID_T_STREAM;
     int moved = 0;
 
-    if (streams && atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
+    if (streams && conn->sender &&
+        atomic_load_explicit(&conn->bulk_open, memory_order_relaxed) == 0)
         count = MIN(count, 1u + BRAID_CONTROL_LANE);
     for (unsigned i = 0; i < count; i++)
         if (!atomic_load_explicit(&conn->lanes[i]->tended, memory_order_relaxed))
@@ -388,8 +389,10 @@ void braid_conn_pump(struct braid_conn *conn)
     bulk = given > 0 && braid_conn_has_puts(conn);
     if (bulk) {
         /* Before the caller moves anything: it may move each message alone, and threads and streams would never be asked to share. */
-        lane->ops->kick(lane);
-        lane->ops->progress(lane, CALL_BUDGET_BYTES); /* START and the first chunk go together */
+        if (lane->ops->kick(lane))
+            lane->ops->push(lane);
+        else /* START and the first chunk go together */
+            lane->ops->progress(lane, CALL_BUDGET_BYTES);
     } else if (given > 0) {
         lane->ops->push(lane);
     }

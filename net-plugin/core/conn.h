@@ -77,26 +77,26 @@ struct braid_send {
 enum braid_sub_state {
     BRAID_SUB_FREE,
     BRAID_SUB_POSTED,  /* waits for a message */
-    BRAID_SUB_STARTED, /* START or a first chunk came: chunks land; done when all are there */
+    BRAID_SUB_TAKEN,   /* START came: chunks will */
+    BRAID_SUB_STARTED, /* a first chunk came; done when all are there */
     BRAID_SUB_FILLED,  /* an eager message has filled it */
 };
 
 /*
  * One receive of a group, in one cache line. `number` says which one the slot holds; lanes compare it without the lock. Whoever lets go of
- * the slot leaves `chunks`, `landed` and `counted` zero.
+ * the slot leaves `chunks` and `landed` zero.
  */
 struct braid_sub {
     _Atomic uint64_t number; /* 1 + sub number, 0 for none; stored last when posting */
     void *data;
     size_t capacity;
     struct braid_mr *mr;
-    _Atomic size_t bytes; /* of the message; grows with the chunks where no START tells */
+    _Atomic size_t bytes; /* of the message; of a larger one known when all of it is there */
     atomic_int state;     /* enum braid_sub_state */
     int tag;
     atomic_uint chunks; /* of the message, once started */
     atomic_uint landed;
     uint8_t polled; /* enum braid_polled */
-    bool counted;   /* in bulk_open */
 };
 _Static_assert(sizeof(struct braid_sub) == BRAID_CACHE_LINE, "a sub is one cache line");
 
@@ -163,7 +163,7 @@ struct braid_conn_receiver {
     int used_tag;
     bool announce; /* a receive too large for eager waits unannounced */
     /* eager messages since the last larger one, up to BRAID_SMALL_RUN: the next is likely to be small, too */
-    uint8_t small_run;
+    _Atomic uint8_t small_run;
     uint64_t held_ns; /* since when announcements are held back for that reason; 0: they are not */
     uint32_t early_head, early_tail;
     uint32_t bounce_head, bounce_tail; /* running offsets in bounce */
@@ -186,7 +186,7 @@ struct braid_conn {
     atomic_int error;           /* sticky negative errno */
     atomic_bool peer_closed;    /* BYE came */
     atomic_uint streams_wanted; /* besides number 0 */
-    /* larger messages under way: the only reason to poll more than the control lane */
+    /* sender: larger messages under way, the only reason to poll more than the control lane */
     atomic_uint bulk_open;
     atomic_bool ended; /* BYE, and no lane is left: what came before still counts */
     bool fail_due;     /* fail_text is to be sent as FAIL record; under lock */
@@ -209,11 +209,25 @@ struct braid_conn {
     uint8_t stream_key[BRAID_SECRET_BYTES];
     struct braid_conn *next_conn;
     union braid_addr peer_addr;
-    /* stall.c's: of whoever tests the requests */
+    /* of whoever tests the requests; the last four are stall.c's */
+    uint32_t bulk_tests;
     uint32_t stall_tests;
     bool stall_said;
     uint64_t stall_ns, stall_mark; /* since when nothing has moved, and what there was then */
 };
+
+/*
+ * While larger messages go by streams that threads tend, stream 0 has little to say, and asking it is a system call: of so many tests that find
+ * their message not done, one asks.
+ */
+#define BRAID_BULK_TESTS 8
+/* Whether this one does not. For connections whose last message was a larger one. */
+static inline bool braid_conn_skips_poll(struct braid_conn *conn)
+{
+    return conn->ops->flags & BRAID_T_STREAM &&
+           atomic_load_explicit(&conn->lanes_count, memory_order_relaxed) > 1 &&
+           ++conn->bulk_tests % BRAID_BULK_TESTS != 0;
+}
 
 /* Counts a request that reads or writes a registration; braid_net_dereg_mr asks. */
 static inline void braid_mr_use(struct braid_mr *mr, int count)

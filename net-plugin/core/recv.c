@@ -188,23 +188,23 @@ int braid_receiver_on_eager(struct braid_conn *conn, const struct braid_rec *rec
 
 /* -- larger messages ------------------------------------------------------------------------------------------------------ */
 
+/*
+ * The sub is not for an eager message that comes after this. Its chunks go by other streams and may have come first; then there is nothing to
+ * do, nor when the caller has let go of it already.
+ */
 static int on_start(struct braid_conn *conn, const struct braid_rec *rec)
 {
     struct braid_sub *sub = find_sub(conn->rx, rec->arg);
-    uint64_t chunks;
+    int posted = BRAID_SUB_POSTED;
 
-    if (sub == NULL || sub_state(sub) != BRAID_SUB_POSTED || rec->shift > 40 || rec->value == 0 ||
-        rec->value > sub->capacity)
+    if ((int32_t)(rec->arg - conn->rx->next_word) >= 0)
+        return -EPROTO; /* not announced yet */
+    if (sub == NULL)
+        return 0;
+    if (sub_state(sub) == BRAID_SUB_FILLED || rec->shift > 40 || rec->value == 0 ||
+        rec->value > sub->capacity || (rec->value - 1) >> rec->shift >= BRAID_MESSAGE_CHUNKS)
         return -EPROTO;
-    chunks = (rec->value + (1ull << rec->shift) - 1) >> rec->shift;
-    if (chunks > BRAID_MESSAGE_CHUNKS)
-        return -EPROTO;
-    atomic_store_explicit(&sub->bytes, rec->value, memory_order_relaxed);
-    atomic_store_explicit(&sub->chunks, (uint32_t)chunks, memory_order_relaxed);
-    atomic_fetch_add_explicit(&conn->bulk_open, 1, memory_order_relaxed);
-    sub->counted = true;
-    conn->rx->small_run = 0;
-    atomic_store_explicit(&sub->state, BRAID_SUB_STARTED, memory_order_release);
+    atomic_compare_exchange_strong(&sub->state, &posted, BRAID_SUB_TAKEN);
     return 0;
 }
 
@@ -221,38 +221,63 @@ int braid_conn_land(struct braid_lane *lane, const struct braid_rec *rec,
     struct braid_conn *conn = lane->conn;
     struct braid_sub *sub = conn->sender ? NULL : find_sub(conn->rx, rec->arg);
     uint64_t known; /* of the message's size */
+    uint32_t chunks = rec->ack;
 
     if (sub == NULL || rec->shift > 40 || rec->body_bytes == 0 || rec->value > sub->capacity ||
         rec->body_bytes > sub->capacity - rec->value || rec->body_bytes > 1ull << rec->shift ||
-        (rec->value & ((1ull << rec->shift) - 1)) != 0 ||
-        rec->value >> rec->shift >= BRAID_MESSAGE_CHUNKS || sub_state(sub) == BRAID_SUB_FILLED)
+        (rec->value & ((1ull << rec->shift) - 1)) != 0 || chunks > BRAID_MESSAGE_CHUNKS ||
+        rec->value >> rec->shift >= chunks ||
+        (rec->value >> rec->shift < chunks - 1 && rec->body_bytes != 1ull << rec->shift) ||
+        sub_state(sub) == BRAID_SUB_FILLED)
         return -EPROTO;
-    known = sub_state(sub) == BRAID_SUB_STARTED
-                ? atomic_load_explicit(&sub->bytes, memory_order_relaxed)
-                : rec->value + rec->body_bytes;
+    known = MAX(rec->value + rec->body_bytes, ((uint64_t)(chunks - 1) << rec->shift) + 1);
     *landing = (struct braid_landing){.dst = (uint8_t *)sub->data + rec->value,
                                       .bytes = rec->body_bytes,
                                       .mr = sub->mr,
                                       .polled = is_polled(sub, known),
                                       .sub = rec->arg,
-                                      .chunk = (uint32_t)(rec->value >> rec->shift)};
+                                      .chunk = (uint32_t)(rec->value >> rec->shift),
+                                      .chunks = chunks,
+                                      .end = rec->value + rec->body_bytes};
     return 0;
 }
 
-int braid_conn_landed(struct braid_lane *lane, uint32_t number, uint32_t chunk)
+/* A first chunk tells how many there are; every lane that comes here first writes the same. False if lanes differ. */
+static bool start(struct braid_sub *sub, uint32_t chunks)
 {
-    struct braid_conn *conn = lane->conn;
-    struct braid_sub *sub = conn->sender ? NULL : find_sub(conn->rx, number);
+    int state = sub_state(sub);
+
+    while (state == BRAID_SUB_POSTED || state == BRAID_SUB_TAKEN) {
+        atomic_store_explicit(&sub->chunks, chunks, memory_order_relaxed);
+        if (atomic_compare_exchange_strong(&sub->state, &state, BRAID_SUB_STARTED))
+            break;
+    }
+    return atomic_load_explicit(&sub->chunks, memory_order_relaxed) == chunks;
+}
+
+/* Notes that a chunk of a started sub is there. */
+static int count_chunk(struct braid_conn *conn, struct braid_sub *sub, uint32_t chunk)
+{
+    struct braid_sub_map *map = &conn->rx->maps[sub - conn->rx->subs];
     uint64_t bit = 1ull << chunk % 64;
 
-    if (sub == NULL || chunk >= BRAID_MESSAGE_CHUNKS)
-        return -EPROTO;
-    if (atomic_fetch_or_explicit(&conn->rx->maps[number % BRAID_SUBS].words[chunk / 64], bit,
-                                 memory_order_relaxed) &
-        bit)
+    if (atomic_fetch_or_explicit(&map->words[chunk / 64], bit, memory_order_relaxed) & bit)
         return -EPROTO; /* landed twice */
     atomic_fetch_add_explicit(&sub->landed, 1, memory_order_release);
     return 0;
+}
+
+int braid_conn_landed(struct braid_lane *lane, uint32_t number, uint32_t chunk, uint32_t chunks,
+                      uint64_t end)
+{
+    struct braid_conn *conn = lane->conn;
+    struct braid_sub *sub = conn->sender ? NULL : find_sub(conn->rx, number);
+
+    if (sub == NULL || chunk >= chunks || chunks > BRAID_MESSAGE_CHUNKS || !start(sub, chunks))
+        return -EPROTO;
+    if (chunk == chunks - 1)
+        atomic_store_explicit(&sub->bytes, end, memory_order_relaxed);
+    return count_chunk(conn, sub, chunk);
 }
 
 int braid_conn_landed_part(struct braid_lane *lane, uint32_t low, uint32_t mask, uint32_t chunk,
@@ -260,7 +285,6 @@ int braid_conn_landed_part(struct braid_lane *lane, uint32_t low, uint32_t mask,
 {
     struct braid_conn *conn = lane->conn;
     struct braid_sub *sub;
-    int posted = BRAID_SUB_POSTED;
     uint64_t number;
 
     if (conn->sender || chunk >= chunks || chunks > BRAID_MESSAGE_CHUNKS)
@@ -269,15 +293,11 @@ int braid_conn_landed_part(struct braid_lane *lane, uint32_t low, uint32_t mask,
     number = atomic_load_explicit(&sub->number, memory_order_acquire);
     if (number == 0 || (((uint32_t)number - 1) & mask) != low)
         return -EPROTO;
-    if (sub_state(sub) == BRAID_SUB_POSTED) { /* every lane that comes here first writes the same */
-        atomic_store_explicit(&sub->chunks, chunks, memory_order_relaxed);
-        atomic_compare_exchange_strong(&sub->state, &posted, BRAID_SUB_STARTED);
-    }
-    if (atomic_load_explicit(&sub->chunks, memory_order_relaxed) != chunks)
+    if (!start(sub, chunks))
         return -EPROTO;
     if (atomic_fetch_add_explicit(&sub->bytes, bytes, memory_order_relaxed) + bytes > sub->capacity)
         return -EPROTO;
-    return braid_conn_landed(lane, (uint32_t)number - 1, chunk);
+    return count_chunk(conn, sub, chunk);
 }
 
 /* -- what the sender is told --------------------------------------------------------------------------------------------- */
@@ -397,13 +417,27 @@ static inline bool is_crowded(const struct braid_conn_receiver *rx)
            BRAID_EAGER_WINDOW / 2;
 }
 
+/* Whether the sender has as many announced receives left as are to be announced now, if not more: then more of them may share a record. */
+static bool has_enough_words(struct braid_conn_receiver *rx)
+{
+    uint32_t count = rx->next_sub - rx->next_word;
+
+    for (uint32_t i = 1; i <= count; i++) {
+        const struct braid_sub *sub = find_sub(rx, rx->next_word - i);
+        if (sub == NULL || sub_state(sub) != BRAID_SUB_POSTED)
+            return false;
+    }
+    return true;
+}
+
 static bool is_time_to_announce(const struct braid_conn *conn)
 {
     struct braid_conn_receiver *rx = conn->rx;
     bool wanted = rx->announce || is_crowded(rx);
     uint64_t now;
 
-    if (!wanted || rx->small_run == 0 || !(conn->ops->flags & BRAID_T_STREAM))
+    if (!wanted || !(conn->ops->flags & BRAID_T_STREAM) ||
+        (rx->small_run == 0 && (is_crowded(rx) || !has_enough_words(rx))))
         return wanted;
     now = braid_now_ns();
     if (rx->held_ns == 0)
@@ -546,9 +580,7 @@ BRAID_APART static void clear_chunks(struct braid_conn *conn, struct braid_sub *
 {
     struct braid_sub_map *map = &conn->rx->maps[sub - conn->rx->subs];
 
-    if (sub->counted)
-        atomic_fetch_sub_explicit(&conn->bulk_open, 1, memory_order_relaxed);
-    sub->counted = false;
+    conn->rx->small_run = 0;
     atomic_store_explicit(&sub->chunks, 0, memory_order_relaxed);
     atomic_store_explicit(&sub->landed, 0, memory_order_relaxed);
     memset(map, 0, sizeof(*map)); /* no lane looks at it before the slot has its next receive */
@@ -608,7 +640,10 @@ int braid_receiver_test(struct braid_recv *recv, int *sizes)
     int got = is_done(recv);
 
     if (!got) {
-        braid_conn_poll(recv->base.conn);
+        struct braid_conn *conn = recv->base.conn;
+        if (atomic_load_explicit(&conn->rx->small_run, memory_order_relaxed) > 0 ||
+            !braid_conn_skips_poll(conn))
+            braid_conn_poll(conn);
         got = is_done(recv) ? 1 : look_again(recv);
     }
     return got > 0 ? finish(recv, sizes) : got;

@@ -14,8 +14,9 @@
 #define MIN_CHUNK_SHIFT  17 /* 128 KiB */
 #define MIN_STRIPE_SHIFT 14 /* 16 KiB, where a chunk costs only a work request */
 /* What can be used and not given back: all for messages that wait, and all receives there are filled by others. */
-#define CREDIT_MOST     (BRAID_EAGER_WINDOW + BRAID_SUBS * (BRAID_BODY_MAX + BRAID_EAGER_OVERHEAD))
-#define MAX_CHUNK_SHIFT 22 /* 4 MiB: with BRAID_MESSAGE_CHUNKS that is the 1 GiB of max_p2p_bytes */
+#define CREDIT_MOST       (BRAID_EAGER_WINDOW + BRAID_SUBS * (BRAID_BODY_MAX + BRAID_EAGER_OVERHEAD))
+#define SMALL_CHUNK_BYTES ((size_t)256 * 1024)
+#define MAX_CHUNK_SHIFT   22 /* 4 MiB: with BRAID_MESSAGE_CHUNKS that is the 1 GiB of max_p2p_bytes */
 
 void braid_sender_init(struct braid_conn *conn)
 {
@@ -175,13 +176,19 @@ static bool rates_differ(const struct braid_conn *conn, unsigned lanes)
     return low != 0 && low < high - high / 4;
 }
 
-/* A chunk a lane where a chunk costs a work request, more where lanes differ. */
+/*
+ * A chunk a lane where a chunk costs a work request, more where lanes differ. On streams four, so that a slow one holds little up, but one as
+ * long as it is small.
+ */
 static uint8_t chunk_shift(const struct braid_conn *conn, size_t bytes, unsigned lanes)
 {
-    bool few = lanes > 1 && conn->ops->flags & BRAID_T_PUT_STARTS && !rates_differ(conn, lanes);
+    bool alike = lanes > 1 && !rates_differ(conn, lanes);
+    bool few = alike && conn->ops->flags & BRAID_T_PUT_STARTS;
     size_t target = lanes == 1 ? bytes : few ? (bytes + lanes - 1) / lanes : bytes / (4 * lanes);
     uint8_t shift = few ? MIN_STRIPE_SHIFT : MIN_CHUNK_SHIFT;
 
+    if (alike && conn->ops->flags & BRAID_T_STREAM)
+        target = MAX(target, MIN(bytes / lanes, SMALL_CHUNK_BYTES));
     while (shift < MAX_CHUNK_SHIFT && ((size_t)1 << shift) < target)
         shift++;
     return shift;
@@ -270,7 +277,8 @@ static void activate(struct braid_conn_sender *tx, struct braid_send *send)
     atomic_fetch_add_explicit(&send->base.conn->bulk_open, 1, memory_order_relaxed);
     if (send->next_chunk == send->chunks)
         return; /* its first chunk was its last */
-    atomic_fetch_add_explicit(&tx->put_bytes, send->bytes - sent, memory_order_relaxed);
+    /* Sequentially consistent: either a thread that is about to rest sees it, or kick() sees the rest. */
+    atomic_fetch_add(&tx->put_bytes, send->bytes - sent);
     braid_spin_lock(&tx->put_lock);
     *tx->active_end = send;
     tx->active_end = &send->next;
@@ -329,7 +337,7 @@ bool braid_conn_has_puts(const struct braid_conn *conn)
 uint64_t braid_conn_put_bytes(const struct braid_conn *conn)
 {
     return conn->sender && atomic_load_explicit(&conn->error, memory_order_relaxed) == 0
-               ? atomic_load_explicit(&conn->tx->put_bytes, memory_order_relaxed)
+               ? atomic_load(&conn->tx->put_bytes)
                : 0;
 }
 
@@ -477,6 +485,11 @@ static bool is_gathering(struct braid_conn_sender *tx)
     return false;
 }
 
+static bool is_pending(const struct braid_send *send)
+{
+    return atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING;
+}
+
 /* Whatever is not a lone small message that costs no system call, or finds no room. */
 BRAID_APART static void send_or_gather(struct braid_conn *conn, struct braid_send *send)
 {
@@ -486,6 +499,10 @@ BRAID_APART static void send_or_gather(struct braid_conn *conn, struct braid_sen
         now =
             conn->ops->flags & BRAID_T_STREAM ? goes_at_once(conn->tx, send->bytes, alone) : alone;
     send_in_turn(conn, send, now);
+    if (send->bytes > conn->eager_bytes && conn->ops->flags & BRAID_T_STREAM && is_pending(send)) {
+        braid_conn_poll(conn); /* the announcement may have come, and nobody has asked */
+        braid_conn_pump(conn);
+    }
 }
 
 /* A request that was not used before, or NULL when all are under way. */
@@ -549,11 +566,6 @@ static inline int finish(struct braid_send *send, int *size)
     return 1;
 }
 
-static bool is_pending(const struct braid_send *send)
-{
-    return atomic_load_explicit(&send->state, memory_order_relaxed) == BRAID_SEND_PENDING;
-}
-
 BRAID_APART static int move_and_test(struct braid_send *send, int *size)
 {
     struct braid_conn *conn = send->base.conn;
@@ -566,6 +578,10 @@ BRAID_APART static int move_and_test(struct braid_send *send, int *size)
     }
     if (is_done(send))
         return finish(send, size);
+    if (!is_pending(send) && braid_conn_skips_poll(conn)) {
+        braid_stall_note(&send->base);
+        return 0;
+    }
     braid_conn_poll(conn);
     if (is_pending(send))
         braid_conn_pump(conn);

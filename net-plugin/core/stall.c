@@ -54,7 +54,7 @@ static void describe_recv(const struct braid_recv *recv, char *buf, size_t buf_b
     int at = snprintf(buf, buf_bytes, "a receive of %zu bytes with tag %d (%d in its group) ",
                       sub->capacity, sub->tag, recv->n);
 
-    if (atomic_load(&sub->state) == BRAID_SUB_STARTED)
+    if (atomic_load(&sub->state) >= BRAID_SUB_TAKEN && atomic_load(&sub->state) != BRAID_SUB_FILLED)
         snprintf(buf + at, buf_bytes - (size_t)at, "has %u of %u chunks", atomic_load(&sub->landed),
                  atomic_load(&sub->chunks));
     else

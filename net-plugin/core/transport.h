@@ -115,7 +115,8 @@ struct braid_landing {
     const struct braid_mr *mr; /* may be NULL */
     bool polled; /* land with braid_copy_polled(), never by recv() into place: see core/landing.h */
     uint32_t sub;
-    uint32_t chunk;
+    uint32_t chunk, chunks; /* which of how many */
+    uint64_t end;           /* offset behind it in the message */
 };
 
 /* FENCED: nothing can land or leave any more. */
@@ -252,10 +253,10 @@ struct braid_transport {
      */
     int (*progress)(struct braid_lane *lane, size_t budget);
     /*
-     * More to send than the caller's own calls will move: lets whatever threads the transport has take part. Any thread,
-     * lock held or not. Nothing for transports that are polled by the caller.
+     * More to send than the caller's own calls will move: lets whatever threads the transport has take part. True if they take all of it, so
+     * that the caller need not. Any thread, lock held or not. Nothing for transports that are polled by the caller.
      */
-    void (*kick)(struct braid_lane *lane);
+    bool (*kick)(struct braid_lane *lane);
     /*
      * Ends delivery on a lane that is down or that core gives up: afterwards nothing lands through it and none of its sources is
      * read (queue pair to error and drained; socket closed). Chunks that were fetched and not reported come back by
@@ -330,10 +331,11 @@ int braid_conn_on_record(struct braid_lane *lane, const struct braid_rec *rec, c
 int braid_conn_land(struct braid_lane *lane, const struct braid_rec *rec,
                     struct braid_landing *landing);
 /*
- * Chunk `chunk` of receive `sub` lies in its buffer, visible to the CPU (and, for CUDA memory, to the GPU after flush). Remote
- * writing lanes may report it without braid_conn_land(). 0, or -EPROTO as above.
+ * Chunk `chunk` of `chunks` of receive `sub` lies in its buffer, visible to the CPU (and, for CUDA memory, to the GPU after flush); `end` is
+ * the offset behind it in the message. 0, or -EPROTO as above.
  */
-int braid_conn_landed(struct braid_lane *lane, uint32_t sub, uint32_t chunk);
+int braid_conn_landed(struct braid_lane *lane, uint32_t sub, uint32_t chunk, uint32_t chunks,
+                      uint64_t end);
 /*
  * The same for a lane with BRAID_T_PUT_STARTS: chunk `chunk` of `chunks`, of `bytes` bytes. Of the sub number it knows only the
  * bits in `mask` (a low-bit mask, at least BRAID_SUBS - 1).
@@ -383,7 +385,7 @@ int braid_no_mr_learn(struct braid_conn *conn, uint32_t id, const void *blob, si
 int braid_no_flush(struct braid_conn *conn, int n, void *const *addrs, struct braid_mr *const *mrs,
                    void **token_p);
 int braid_no_flush_test(struct braid_conn *conn, void *token);
-void braid_no_kick(struct braid_lane *lane);
+bool braid_no_kick(struct braid_lane *lane); /* false */
 int braid_no_route(struct braid_conn *conn, unsigned index, union braid_addr *source,
                    union braid_addr *peer);
 int braid_no_put(struct braid_lane *lane, const struct braid_put *put);

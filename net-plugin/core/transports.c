@@ -62,8 +62,9 @@ int braid_no_route(struct braid_conn *conn, unsigned index, union braid_addr *so
     return -EOPNOTSUPP;
 }
 
-void braid_no_kick(struct braid_lane *lane)
+bool braid_no_kick(struct braid_lane *lane)
 {
+    return false;
 }
 
 int braid_no_put(struct braid_lane *lane, const struct braid_put *put)

@@ -1,6 +1,7 @@
 /*
- * The I/O threads; see io.h. Each thread owns an epoll set and a short list of lanes that it is working on. Lanes enter the set when they
- * are armed, one event at a time (EPOLLONESHOT), and are named in it by an id, so that an event for a lane that has gone is harmless.
+ * The I/O threads; see io.h. Each thread owns an epoll set and a short list of lanes that it is working on. Who arms a lane puts it into its
+ * thread's mailbox, and wakes the thread if it sleeps: callers arm for every message, so a system call is made only then. Lanes enter the set
+ * when they rest, one event at a time (EPOLLONESHOT), and are named in it by an id, so that an event for a lane that has gone is harmless.
  * `run` of a thread is held while it works, not while it sleeps: who has it knows that the thread touches no lane.
  */
 #include "net-plugin/socket/io.h"
@@ -21,7 +22,7 @@
 #include "net-plugin/socket/uring.h"
 
 #define MAX_THREADS  16
-#define SPIN_MIN_NS  (5 * BRAID_NS_PER_US)
+#define SAME_NUMBER  4 /* weight of streams with equal numbers where threads are chosen */
 #define BUDGET_BYTES (1024 * 1024)
 #define TABLE        1024
 #define RING_ID      UINT64_MAX /* in epoll, of the thread's own ring */
@@ -33,15 +34,17 @@ struct braid_io_thread {
     struct braid_uring *ring; /* NULL without */
     atomic_bool stopping;
     pthread_mutex_t run;
-    struct braid_socket_lane *table[TABLE]; /* lanes by id modulo TABLE, chained by io_next */
-    struct braid_socket_lane *active;       /* being worked on, chained by io_active_next */
+    struct braid_socket_lane *table[TABLE];      /* lanes by id modulo TABLE, chained by io_next */
+    struct braid_socket_lane *active;            /* being worked on, chained by io_active_next */
+    _Atomic(struct braid_socket_lane *) mailbox; /* armed meanwhile, chained by io_next_armed */
+    atomic_bool asleep; /* in epoll, or on the way there: who puts into the mailbox wakes it */
+    unsigned lanes, lanes_of[BRAID_LANES_MAX]; /* all, and by number; under the pool's lock */
 };
 
 static struct {
     pthread_mutex_t lock; /* starting and stopping */
     struct braid_io_thread *threads[MAX_THREADS];
     atomic_uint count;
-    unsigned next;
     bool open; /* between braid_io_open and braid_io_stop; under lock */
     _Atomic uint64_t next_id;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -57,30 +60,12 @@ static struct braid_socket_lane *find_lane(struct braid_io_thread *thread, uint6
     return lane;
 }
 
-/*
- * How long the thread looks on after the last byte before it sleeps: twice as long as before if it slept and the next came so soon that
- * looking on would have found it, half as long if it came later.
- */
-static void adapt_spin(struct braid_socket_lane *lane, uint64_t slept_ns)
-{
-    uint64_t most = braid_socket_plan.spin_ns;
-
-    if (slept_ns <= most)
-        lane->io_spin_ns = MIN(MAX(2 * lane->io_spin_ns, SPIN_MIN_NS), most);
-    else
-        lane->io_spin_ns /= 2;
-}
-
 static void activate(struct braid_io_thread *thread, struct braid_socket_lane *lane)
 {
-    uint64_t now = braid_now_ns();
-
     if (lane->io_active)
         return;
-    adapt_spin(lane, now - lane->io_moved_ns);
     lane->io_active = true;
     lane->io_batched = false;
-    lane->io_moved_ns = now;
     lane->io_active_next = thread->active;
     thread->active = lane;
 }
@@ -94,11 +79,19 @@ static void deactivate(struct braid_socket_lane **at)
     *at = lane->io_active_next;
 }
 
+/* The next event of these will wake the thread. Nothing to do if that was so before the lane was armed, and none has come. */
 static int watch(struct braid_io_thread *thread, struct braid_socket_lane *lane, uint32_t events)
 {
     struct epoll_event event = {.events = events | EPOLLONESHOT, .data.u64 = lane->io_id};
+    int err;
 
-    return epoll_ctl(thread->epoll, EPOLL_CTL_MOD, lane->fd, &event);
+    if (lane->io_events == events)
+        return 0;
+    err = epoll_ctl(thread->epoll, lane->io_in_epoll ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd,
+                    &event);
+    lane->io_in_epoll = lane->io_in_epoll || err == 0;
+    lane->io_events = err == 0 ? events : 0;
+    return err;
 }
 
 /* Of a stream for bulk the callers need not ask as long as its thread has it or the socket will wake the thread; socket_kick() does the rest. */
@@ -114,10 +107,11 @@ static void set_tended(struct braid_socket_lane *lane, bool tended)
 static void rest(struct braid_io_thread *thread, struct braid_socket_lane *lane, bool busy,
                  bool blocked)
 {
-    if (busy)
-        busy = watch(thread, lane, EPOLLIN | (blocked ? EPOLLOUT : 0)) ==
-               0; /* else who calls arms it */
+    uint32_t events = !busy ? 0 : blocked ? EPOLLIN | EPOLLOUT : EPOLLIN;
+
+    busy = watch(thread, lane, events) == 0 && busy; /* else who calls arms it */
     atomic_store_explicit(&lane->io_watched, busy, memory_order_relaxed);
+    atomic_store_explicit(&lane->io_full, busy && blocked, memory_order_relaxed);
     set_tended(lane, busy);
     atomic_exchange(&lane->io_armed, false);
     if (!(busy && blocked) && (braid_socket_lane_wants_puts(lane) || atomic_load(&lane->io_owed)))
@@ -134,10 +128,8 @@ static struct braid_socket_lane **settle(struct braid_io_thread *thread,
     bool blocked = lane->blocked, moves = moved > 0 || lane->io_told;
     bool done = moved < 0;
 
-    if (moves)
-        lane->io_moved_ns = braid_now_ns();
-    else if (blocked || braid_now_ns() - lane->io_moved_ns > lane->io_spin_ns)
-        done = done || braid_socket_lane_set_wake(lane);
+    if (!moves && !done)
+        done = braid_socket_lane_set_wake(lane);
     braid_lane_unlock(&lane->base);
     if (done) {
         deactivate(at);
@@ -167,6 +159,7 @@ static struct braid_probe *move_lanes(struct braid_io_thread *thread)
         }
         lane->io_told = false;
         atomic_store_explicit(&lane->io_owed, false, memory_order_relaxed);
+        atomic_store_explicit(&lane->io_called, false, memory_order_relaxed);
         if (braid_socket_lane_is_timed(lane))
             timed = lane->probe;
         if (uses_ring(thread, lane) && braid_uring_add(thread->ring, lane)) {
@@ -209,11 +202,40 @@ static void on_told(void *owner, uint64_t id, unsigned slot, bool copied)
         activate(thread, lane);
 }
 
+/* Begins work on what has been armed. `run` is held. */
+static void empty_mailbox(struct braid_io_thread *thread)
+{
+    struct braid_socket_lane *lane, *next;
+
+    if (atomic_load_explicit(&thread->mailbox, memory_order_relaxed) == NULL)
+        return;
+    for (lane = atomic_exchange(&thread->mailbox, NULL); lane != NULL; lane = next) {
+        next = lane->io_next_armed;
+        atomic_store(&lane->io_in_mailbox, false);
+        activate(thread, lane);
+    }
+}
+
+/* A lane that is in it already will be looked at. Any thread; it has set lane->io_armed. */
+static void put_into_mailbox(struct braid_io_thread *thread, struct braid_socket_lane *lane)
+{
+    uint64_t one = 1;
+    struct braid_socket_lane *first = atomic_load(&thread->mailbox);
+
+    if (!atomic_exchange(&lane->io_in_mailbox, true)) {
+        do
+            lane->io_next_armed = first;
+        while (!atomic_compare_exchange_weak(&thread->mailbox, &first, lane));
+    }
+    if (atomic_load(&thread->asleep) && atomic_exchange(&thread->asleep, false) &&
+        write(thread->event, &one, sizeof(one)) < 0)
+        BRAID_WARN("cannot wake an I/O thread: %s", strerror(errno));
+}
+
 static void *io_main(void *arg)
 {
     struct braid_io_thread *thread = arg;
     struct epoll_event events[16];
-    uint64_t count;
 
     while (!atomic_load(&thread->stopping)) {
         bool working;
@@ -222,16 +244,22 @@ static void *io_main(void *arg)
         pthread_mutex_lock(&thread->run);
         working = thread->active != NULL;
         pthread_mutex_unlock(&thread->run);
+        if (!working) { /* who fills the mailbox now finds it asleep, or is found here */
+            atomic_store(&thread->asleep, true);
+            working = atomic_load(&thread->mailbox) != NULL;
+        }
         got = epoll_wait(thread->epoll, events, ARRAY_SIZE(events), working ? 0 : -1);
+        atomic_store(&thread->asleep, false);
         pthread_mutex_lock(&thread->run);
+        empty_mailbox(thread);
         for (int i = 0; i < got; i++) {
             struct braid_socket_lane *lane;
             if (events[i].data.u64 == 0) {
-                if (read(thread->event, &count, sizeof(count)) < 0)
-                    continue;
+                continue; /* only to wake it; edge-triggered, so that nobody need read it */
             } else if (events[i].data.u64 == RING_ID) {
                 braid_uring_reap(thread->ring);
             } else if ((lane = find_lane(thread, events[i].data.u64)) != NULL) {
+                lane->io_events = 0;
                 activate(thread, lane);
             }
         }
@@ -254,13 +282,13 @@ static int watch_ring(struct braid_io_thread *thread)
 
 static struct braid_io_thread *thread_new(unsigned number, int node)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = 0};
     struct braid_io_thread *thread = calloc(1, sizeof(*thread));
     char name[16];
 
     if (thread == NULL)
         return NULL;
-    snprintf(name, sizeof(name), "braid-io-%u", number);
+    snprintf(name, sizeof(name), "braid-io-%u", number % MAX_THREADS);
     pthread_mutex_init(&thread->run, NULL);
     if (braid_socket_plan.rings)
         thread->ring = braid_uring_new(on_told, thread);
@@ -288,45 +316,61 @@ static struct braid_io_thread *thread_new(unsigned number, int node)
     return NULL;
 }
 
-/*
- * A thread for a lane: a new one as long as the pool may grow, then whichever has its turn among those near the lane's network card, or
- * among all.
- */
-static struct braid_io_thread *choose_thread(int node)
+/* How much a thread has to do that may come at the same time as what comes on streams of this number. */
+static unsigned load_of(const struct braid_io_thread *thread, unsigned index)
 {
-    unsigned count, turn;
-    struct braid_io_thread *thread = NULL;
+    return thread->lanes + SAME_NUMBER * thread->lanes_of[index];
+}
+
+/*
+ * A thread for a lane: a new one as long as the pool may grow, then the one with the least to do among those near the lane's network card, or
+ * among all. Streams with low numbers are used before others.
+ */
+static struct braid_io_thread *choose_thread(const struct braid_socket_lane *lane)
+{
+    unsigned count, index = MIN(lane->base.index, BRAID_LANES_MAX - 1u);
+    struct braid_io_thread *best = NULL, *thread;
 
     pthread_mutex_lock(&pool.lock);
     count = atomic_load(&pool.count);
     if (pool.open && count < MIN(MAX(braid_socket_threads_now(), 1u), MAX_THREADS) &&
-        (pool.threads[count] = thread_new(count, node)) != NULL) {
-        thread = pool.threads[count];
-        atomic_store_explicit(&pool.count, count + 1, memory_order_release);
-    } else if (pool.open && count > 0) {
-        turn = pool.next++;
-        for (unsigned i = 0; i < count && thread == NULL; i++)
-            if (pool.threads[(turn + i) % count]->node == node)
-                thread = pool.threads[(turn + i) % count];
-        if (thread == NULL)
-            thread = pool.threads[turn % count];
+        (pool.threads[count] = thread_new(count, lane->numa_node)) != NULL) {
+        best = pool.threads[count++];
+        atomic_store_explicit(&pool.count, count, memory_order_release);
+    }
+    for (int any = 0; pool.open && best == NULL && any < 2; any++)
+        for (unsigned i = 0; i < count; i++) {
+            thread = pool.threads[i];
+            if ((any || thread->node == lane->numa_node) &&
+                (best == NULL || load_of(thread, index) < load_of(best, index)))
+                best = thread;
+        }
+    if (best != NULL) {
+        best->lanes++;
+        best->lanes_of[index]++;
     }
     pthread_mutex_unlock(&pool.lock);
-    return thread;
+    return best;
+}
+
+static void forget_lane(struct braid_io_thread *thread, const struct braid_socket_lane *lane)
+{
+    pthread_mutex_lock(&pool.lock);
+    thread->lanes--;
+    thread->lanes_of[MIN(lane->base.index, BRAID_LANES_MAX - 1u)]--;
+    pthread_mutex_unlock(&pool.lock);
 }
 
 void braid_io_arm(struct braid_socket_lane *lane)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT};
     struct braid_io_thread *thread;
-    bool known;
 
-    if (atomic_load_explicit(&lane->io_armed, memory_order_relaxed) || lane->fd < 0 ||
-        atomic_load(&lane->io_gone) || atomic_exchange(&lane->io_armed, true))
+    if (atomic_load(&lane->io_armed) || lane->fd < 0 || atomic_load(&lane->io_gone) ||
+        atomic_exchange(&lane->io_armed, true))
         return;
-    thread = lane->io_thread; /* ours alone from here on, until the event */
+    thread = lane->io_thread; /* ours alone from here on, until it is in the mailbox */
     if (thread == NULL) {
-        thread = choose_thread(lane->numa_node);
+        thread = choose_thread(lane);
         if (thread == NULL) {
             atomic_store(&lane->io_armed, false);
             return;
@@ -338,22 +382,19 @@ void braid_io_arm(struct braid_socket_lane *lane)
         thread->table[lane->io_id % TABLE] = lane;
         pthread_mutex_unlock(&thread->run);
     }
-    event.data.u64 = lane->io_id;
-    /* Set before: the event may have been dealt with, and the lane be armed again by another thread, before the call returns. */
-    known = atomic_exchange(&lane->io_in_epoll, true);
     set_tended(lane, true);
-    if (epoll_ctl(thread->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, lane->fd, &event) == 0)
-        return;
-    /* No event will come: the callers move the lane, and the next one tries again. */
-    set_tended(lane, false);
-    atomic_store(&lane->io_in_epoll, known);
-    atomic_store(&lane->io_armed, false);
+    atomic_store(&lane->io_called, true);
+    put_into_mailbox(thread, lane);
 }
 
 static void leave_thread(struct braid_socket_lane *lane)
 {
+    atomic_store(&lane->io_in_mailbox, false);
+    atomic_store(&lane->io_full, false);
     lane->io_thread = NULL;
     lane->io_in_epoll = false;
+    lane->io_events = 0;
+    atomic_store(&lane->io_called, false);
     lane->io_active = false;
     atomic_store(&lane->io_watched, false);
     set_tended(lane, false);
@@ -368,6 +409,7 @@ void braid_io_remove(struct braid_socket_lane *lane)
     if (thread == NULL)
         return;
     pthread_mutex_lock(&thread->run);
+    empty_mailbox(thread);
     for (at = &thread->table[lane->io_id % TABLE]; *at != lane; at = &(*at)->io_next)
         ;
     *at = lane->io_next;
@@ -379,6 +421,7 @@ void braid_io_remove(struct braid_socket_lane *lane)
         epoll_ctl(thread->epoll, EPOLL_CTL_DEL, lane->fd, NULL);
     leave_thread(lane);
     pthread_mutex_unlock(&thread->run);
+    forget_lane(thread, lane);
 }
 
 void braid_io_open(void)

@@ -1,7 +1,7 @@
 /*
  * The pool of I/O threads: a capped number a process, started at first need. A thread takes part in a lane while bulk data is under way on
- * it, or while something that was promised to be sent waits for room in the socket. A thread spins at most 50 us after the last byte
- * and then sleeps in epoll. Small messages never wake it.
+ * it, or while something that was promised to be sent waits for room in the socket. A thread that finds nothing sleeps in epoll: looking on
+ * saved no time, and others needed the processor. Small messages never wake it.
  * Threading: each function says who may call it.
  */
 #ifndef BRAID_SOCKET_IO_H

@@ -1,10 +1,8 @@
 /* One TCP stream as a lane; see lane.h. */
 #include "net-plugin/socket/lane.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -24,6 +22,8 @@
 #define WAKE_BYTES (256 * 1024)
 /* While chunks arrive, what is read behind a payload: the next headers, and little that would have to be copied on. */
 #define BULK_AHEAD_BYTES 512
+/* So much of STARTs waits in tx at most. */
+#define LAZY_BYTES 4096
 
 atomic_uint braid_socket_lanes;
 
@@ -107,7 +107,7 @@ static int lane_failed(struct braid_socket_lane *lane, int error, const char *wh
  * With streams for bulk, stream 0 keeps free for control: it takes only what is too little to wake a thread for. Streams that do not pay
  * rest. What counts is which streams there are: by their numbers the only one wanted might be one that comes late, or never.
  */
-static bool takes_bulk(const struct braid_socket_lane *lane)
+bool braid_socket_lane_takes_bulk(const struct braid_socket_lane *lane)
 {
     unsigned streams = lane->rails ? BRAID_LANES_MAX : braid_probe_choice(lane->probe).streams;
 
@@ -121,12 +121,23 @@ bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane)
 {
     return !atomic_load_explicit(&lane->declined, memory_order_relaxed) &&
            atomic_load_explicit(&lane->base.state, memory_order_relaxed) == BRAID_LANE_UP &&
-           braid_conn_has_puts(lane->base.conn) && takes_bulk(lane);
+           braid_conn_has_puts(lane->base.conn) && braid_socket_lane_takes_bulk(lane);
+}
+
+/*
+ * Whether something in tx has to go. STARTs alone may wait: what follows takes them along, and chunks do without. Not for long, though: so many
+ * would fill it.
+ */
+static bool has_tx(const struct braid_socket_lane *lane)
+{
+    size_t waits = lane->tx_have - lane->tx_sent;
+
+    return waits > lane->tx_lazy || waits >= LAZY_BYTES;
 }
 
 bool braid_socket_lane_is_busy(const struct braid_socket_lane *lane)
 {
-    return lane->put_active || lane->landing_active || lane->tx_sent != lane->tx_have ||
+    return lane->put_active || lane->landing_active || has_tx(lane) ||
            braid_zerocopy_is_busy(&lane->zerocopy) ||
            (lane->stage != NULL && braid_stage_is_busy(lane->stage)) ||
            braid_socket_lane_wants_puts(lane);
@@ -147,6 +158,8 @@ bool braid_socket_lane_set_wake(struct braid_socket_lane *lane)
         bytes = 1;
     if (bytes == MAX(lane->wake_bytes, 1) ||
         setsockopt(lane->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)) == 0) {
+        if (bytes != MAX(lane->wake_bytes, 1))
+            lane->io_events = 0; /* what is there already is to count again */
         lane->wake_bytes = bytes;
         return true;
     }
@@ -164,6 +177,7 @@ static void advance_tx(struct braid_socket_lane *lane, size_t bytes)
     bytes -= of_tx;
     if (lane->tx_sent == lane->tx_have)
         lane->tx_sent = lane->tx_have = 0;
+    lane->tx_lazy = MIN(lane->tx_lazy, lane->tx_have - lane->tx_sent);
     lane->put_sent += bytes;
     if (lane->put_active && lane->put_staged)
         braid_stage_sent(lane->stage, bytes);
@@ -297,6 +311,7 @@ static size_t send_in_place(struct braid_socket_lane *lane, const struct braid_r
     lane->tx_sent += of_tx;
     if (lane->tx_sent == lane->tx_have)
         lane->tx_sent = lane->tx_have = 0;
+    lane->tx_lazy = MIN(lane->tx_lazy, lane->tx_have - lane->tx_sent);
     return (size_t)sent - of_tx;
 }
 
@@ -312,6 +327,7 @@ int braid_socket_control(struct braid_lane *base, const struct braid_rec *rec, c
     if (rec->body_bytes >= DIRECT_BYTES)
         gone = send_in_place(lane, rec, body);
     append(lane, rec, body, rec->body_bytes, gone);
+    lane->tx_lazy = rec->type == BRAID_REC_START ? lane->tx_lazy + sizeof(*rec) : 0;
     if (!more)
         braid_socket_push(base);
     return 0;
@@ -330,11 +346,11 @@ int braid_socket_push(struct braid_lane *base)
     struct braid_socket_lane *lane = lane_of(base);
     ssize_t sent = 1;
 
-    while (lane->tx_sent != lane->tx_have && sent > 0)
+    while (has_tx(lane) && sent > 0)
         sent = send_some(lane, CALL_BYTES);
     if (sent < 0)
         return (int)sent;
-    if (lane->tx_sent == lane->tx_have || lane->peer_gone)
+    if (!has_tx(lane) || lane->peer_gone)
         return 0;
     leave_to_thread(lane);
     return -EAGAIN;
@@ -345,7 +361,7 @@ static bool fetch_put(struct braid_socket_lane *lane)
     struct braid_rec rec = {.type = BRAID_REC_CHUNK, .lane = lane->base.index};
     int err;
 
-    if (!braid_conn_has_puts(lane->base.conn) || !takes_bulk(lane) ||
+    if (!braid_conn_has_puts(lane->base.conn) || !braid_socket_lane_takes_bulk(lane) ||
         lane->tx_have + sizeof(rec) > sizeof(lane->tx))
         return false;
     if (lane->rails && lane->base.index > 0)
@@ -359,10 +375,12 @@ static bool fetch_put(struct braid_socket_lane *lane)
         return false;
     rec.shift = (uint8_t)lane->put.shift;
     rec.seq = lane->base.epoch;
+    rec.ack = lane->put.chunks;
     rec.body_bytes = (uint32_t)lane->put.bytes;
     rec.arg = lane->put.sub;
     rec.value = lane->put.offset;
     append(lane, &rec, NULL, 0, 0);
+    lane->tx_lazy = 0;
     lane->put_active = true;
     lane->put_sent = 0;
     begin_probe(lane);
@@ -381,7 +399,7 @@ static ssize_t progress_tx(struct braid_socket_lane *lane, size_t budget)
     ssize_t sent = 1;
 
     while (sent > 0 && moved < budget && !lane->peer_gone) {
-        if (!lane->put_active && !fetch_put(lane) && lane->tx_sent == lane->tx_have)
+        if (!lane->put_active && !fetch_put(lane) && !has_tx(lane))
             break;
         sent = send_some(lane, MIN(CALL_BYTES, budget - moved));
         if (sent < 0)
@@ -398,7 +416,8 @@ static int landing_done(struct braid_socket_lane *lane)
     lane->landing_active = false;
     if (lane->landing_staged)
         return 0; /* braid_stage_reap() reports it */
-    return braid_conn_landed(&lane->base, lane->landing.sub, lane->landing.chunk);
+    return braid_conn_landed(&lane->base, lane->landing.sub, lane->landing.chunk,
+                             lane->landing.chunks, lane->landing.end);
 }
 
 /* Hands what rx holds of the current chunk to the GPU, as far as there are pieces. */
@@ -660,8 +679,7 @@ int braid_socket_prepare(struct braid_socket_lane *lane, struct braid_socket_cal
     staged = progress_stage(lane);
     if (staged < 0)
         return staged;
-    if (!lane->peer_gone &&
-        (lane->put_active || fetch_put(lane) || lane->tx_sent != lane->tx_have)) {
+    if (!lane->peer_gone && (lane->put_active || fetch_put(lane) || has_tx(lane))) {
         err = prepare_send(lane, CALL_BYTES, tx);
         if (err != 0)
             return err;
@@ -729,7 +747,7 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
             return 0;
         /* There is no thread to be had: what follows is for the caller to do. */
     }
-    if (braid_conn_has_puts(base->conn) && !takes_bulk(lane))
+    if (braid_conn_has_puts(base->conn) && !braid_socket_lane_takes_bulk(lane))
         base->ops->kick(base); /* should all streams for it rest, as after a trial */
     if (braid_socket_lane_is_timed(lane))
         from = braid_socket_cpu_ns();
@@ -739,7 +757,7 @@ int braid_socket_progress(struct braid_lane *base, size_t budget)
     if (moved > 0 && (is_for_threads(lane) || waits_for_threads(lane)))
         braid_io_arm(lane);
     /* Records of messages that are done for their owner: small ones, and starts of those whose chunks go by other streams. */
-    if (moved >= 0 && !lane->put_active && lane->tx_sent != lane->tx_have && !lane->peer_gone)
+    if (moved >= 0 && !lane->put_active && has_tx(lane) && !lane->peer_gone)
         leave_to_thread(lane);
     return moved;
 }
@@ -761,33 +779,4 @@ int braid_socket_fence(struct braid_lane *base)
             braid_conn_put_done(base, lane->put.owner, lane->put.bytes, -ECANCELED);
     }
     return 0;
-}
-
-/* What is under way, and who is to move it on. */
-void braid_socket_lane_state(struct braid_lane *base, char *buf, size_t buf_bytes)
-{
-    struct braid_socket_lane *lane = lane_of(base);
-    size_t at = 0;
-    int unread = 0;
-
-    if (lane->put_active)
-        at += (size_t)snprintf(buf, buf_bytes, "%zu of %zu bytes sent, ", lane->put_sent,
-                               lane->put.bytes);
-    if (lane->landing_active && at < buf_bytes)
-        at += (size_t)snprintf(buf + at, buf_bytes - at, "%zu of %zu bytes received, ",
-                               lane->landed, lane->landing.bytes);
-    if (ioctl(lane->fd, FIONREAD, &unread) != 0)
-        unread = -1;
-    if (at < buf_bytes)
-        snprintf(buf + at, buf_bytes - at,
-                 "%zu bytes to go first, the kernel has %llu not acknowledged and %d unread, wakes "
-                 "at %d%s%s%s%s%s%s",
-                 lane->tx_have - lane->tx_sent, (unsigned long long)braid_rate_queued(lane), unread,
-                 MAX(lane->wake_bytes, 1),
-                 braid_conn_is_sender(base->conn) && takes_bulk(lane) ? ", takes bulk" : "",
-                 lane->blocked ? ", socket full" : "",
-                 atomic_load(&lane->io_thread) == NULL ? ", without a thread" : "",
-                 atomic_load(&lane->io_armed) ? ", thread told" : "",
-                 atomic_load(&lane->io_watched) ? ", socket watched" : "",
-                 atomic_load(&lane->declined) ? ", left to faster ones" : "");
 }

@@ -29,6 +29,7 @@ struct braid_socket_lane {
     struct braid_socket_lane *next;
 
     size_t tx_have, tx_sent;
+    size_t tx_lazy; /* of it, at the end: may wait until something else is to go */
     bool put_active;
     bool blocked;                       /* the last send met a full socket buffer */
     uint64_t sampled_ns, sampled_bytes; /* of the last measurement */
@@ -65,13 +66,16 @@ struct braid_socket_lane {
     /* armed for what push() had to leave: its thread has not had the lane since */
     atomic_bool io_owed;
     atomic_bool io_watched; /* its thread sleeps, and the socket will wake it: no need to arm */
-    atomic_bool io_in_epoll;
+    atomic_bool io_full;    /* and will do so when it takes more */
+    atomic_bool io_called;  /* armed, and its thread has not had it since */
+    atomic_bool io_in_mailbox;
+    bool io_in_epoll;
+    uint32_t io_events; /* one of which wakes its thread */
     bool io_active;
     bool io_batched; /* in the ring's next call */
     int io_moved;    /* what came of it */
     bool io_told;    /* a notification has come since it was last worked on */
-    uint64_t io_moved_ns, io_spin_ns;
-    struct braid_socket_lane *io_next, *io_active_next;
+    struct braid_socket_lane *io_next, *io_active_next, *io_next_armed;
 
     uint8_t tx[BRAID_SOCKET_TX_BYTES];
     uint8_t rx[BRAID_SOCKET_RX_BYTES];
@@ -85,7 +89,6 @@ struct braid_socket_plan {
     size_t thread_bytes; /* more than this is left to I/O threads */
     /* no streams for bulk are added above it: half of the descriptors that the process may have */
     unsigned lanes_max;
-    uint64_t spin_ns; /* that an I/O thread looks on after the last byte at most, where it pays */
     unsigned threads; /* of the pool; 0: NCCL's threads move everything */
     /* processors of this process, which those that are counted share with it; 0: none are counted */
     unsigned counted_cpus;
@@ -136,6 +139,8 @@ int braid_socket_finish(struct braid_socket_lane *lane, const struct braid_socke
 /* Whether a trial compares CPU time, and chunks of this lane are part of it: then probe->cpu_ns grows by what moving takes. Lane lock held. */
 bool braid_socket_lane_is_timed(const struct braid_socket_lane *lane);
 
+/* Whether it is one of those that chunks go by now, should some wait. */
+bool braid_socket_lane_takes_bulk(const struct braid_socket_lane *lane);
 /* Whether chunks wait that this lane would take. A hint, any thread. */
 bool braid_socket_lane_wants_puts(const struct braid_socket_lane *lane);
 /* Threads that the pool may have now, with as many processes on this host as there are. Under the pool's lock. socket.c */

@@ -26,6 +26,7 @@
 #include "net-plugin/socket/rails.h"
 #include "net-plugin/socket/uring.h"
 
+#define CHUNK_BYTES     (128 * 1024) /* the smallest */
 #define UNSENT_BYTES    (256 * 1024)
 #define MAX_DESCRIPTORS 65536
 #define MAX_TRIED       8 /* streams of a connection */
@@ -122,7 +123,7 @@ void braid_socket_make_plan(char *text, size_t text_bytes)
     unsigned cpus = braid_thread_processors();
     unsigned ranks = (unsigned)braid_param_int(BRAID_P_LOCAL_RANKS);
     unsigned threads = braid_socket_threads_for(cpus, online_processors(), ranks);
-    unsigned guess = cpus >= 16 ? 3 : cpus >= 6 ? 2 : 0;
+    unsigned guess = cpus >= 6 ? 2 : 0;
     int64_t threads_set = braid_param_int(BRAID_P_SOCKET_THREADS);
     int64_t streams_set = braid_param_int(BRAID_P_SOCKET_STREAMS);
     bool rails = braid_param_bool(BRAID_P_SOCKET_RAILS);
@@ -136,7 +137,6 @@ void braid_socket_make_plan(char *text, size_t text_bytes)
         .lanes_max = (unsigned)files.rlim_cur / 2,
         .threads = threads == 0 && (rails || threads_set < 0) ? 1 : threads,
         .threads_help = threads > 0 || rails,
-        .spin_ns = (uint64_t)braid_param_int(BRAID_P_SOCKET_SPIN_US) * BRAID_NS_PER_US,
         .thread_bytes = (size_t)braid_param_int(BRAID_P_SOCKET_THREAD_BYTES),
         .zerocopy = (int)braid_param_int(BRAID_P_SOCKET_ZEROCOPY),
         .counted_cpus = threads_set < 0 && ranks == 0 && threads > 0 ? cpus : 0,
@@ -371,7 +371,7 @@ static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
 {
     struct socket_conn *sc = braid_conn_tp(conn);
     struct braid_socket_lane *lane = braid_socket_lane_new(conn, fd, index, rail_of(sc, index));
-    int buffer = (int)braid_param_int(BRAID_P_SOCKET_BUFFER_BYTES), err;
+    int err;
 
     if (lane == NULL) {
         close(fd);
@@ -383,8 +383,6 @@ static int socket_attach(struct braid_conn *conn, int fd, unsigned index)
     lane->rails = sc->routes_count > 1;
     if (lane->rails && index > 0) /* what waits in the kernel cannot go another way any more */
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_BYTES}, sizeof(int));
-    if (buffer > 0)
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
     lane->next = sc->lanes;
     sc->lanes = lane;
     err = braid_conn_add_lane(conn, &lane->base);
@@ -540,8 +538,35 @@ static bool reserve_streams(struct socket_conn *sc, unsigned streams, unsigned m
     return true;
 }
 
-/* Bulk waits: the streams for it are made when it comes for the first time, and their threads woken. Stream 0 asks for help itself. */
-static void socket_kick(struct braid_lane *base)
+static struct braid_socket_lane *lane_at(const struct braid_conn *conn, unsigned i)
+{
+    return (struct braid_socket_lane *)braid_conn_lane(conn, i);
+}
+
+/*
+ * Wakes as many streams below `count` as there are chunks that wait and nobody has been called for. One that is at a chunk already would be
+ * late, and one whose socket is full will be told by it.
+ */
+static void arm_few(struct braid_conn *conn, unsigned count)
+{
+    uint64_t wanted = (braid_conn_put_bytes(conn) + CHUNK_BYTES - 1) / CHUNK_BYTES;
+
+    for (unsigned i = 1; i < count && wanted > 0; i++)
+        wanted -= atomic_load(&lane_at(conn, i)->io_called);
+    for (unsigned i = 1; i < count && wanted > 0; i++) {
+        struct braid_socket_lane *lane = lane_at(conn, i);
+        if (atomic_load(&lane->io_armed) || atomic_load(&lane->io_full))
+            continue;
+        braid_io_arm(lane);
+        wanted--;
+    }
+}
+
+/*
+ * Bulk waits: the streams for it are made when it comes for the first time, and their threads woken. Stream 0 asks for help itself. With
+ * rails all are woken, because some of them may find that they had better leave it to others.
+ */
+static bool socket_kick(struct braid_lane *base)
 {
     struct braid_socket_lane *first = (struct braid_socket_lane *)base;
     struct braid_conn *conn = base->conn;
@@ -550,13 +575,17 @@ static void socket_kick(struct braid_lane *base)
 
     if (braid_socket_plan.threads == 0 ||
         braid_conn_put_bytes(conn) <= braid_socket_plan.thread_bytes)
-        return;
+        return false;
     if (!first->rails)
         streams = MIN(streams, braid_probe_choice(first->probe).streams);
     if (streams < count || reserve_streams(sc, streams, streams + 1 - count))
         braid_conn_want_streams(conn, streams);
-    for (unsigned i = 1; i < count && i <= streams; i++)
-        braid_io_arm((struct braid_socket_lane *)braid_conn_lane(conn, i));
+    count = MIN(count, streams + 1);
+    if (!first->rails)
+        arm_few(conn, count);
+    for (unsigned i = 1; i < count && first->rails; i++)
+        braid_io_arm(lane_at(conn, i));
+    return count > 1;
 }
 
 static void socket_drain(struct braid_lane *base)

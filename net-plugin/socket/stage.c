@@ -132,6 +132,8 @@ int braid_stage_filled(struct braid_stage *stage, const struct braid_landing *la
     piece->ends_chunk = landed == landing->bytes;
     piece->sub = landing->sub;
     piece->chunk = landing->chunk;
+    piece->chunks = landing->chunks;
+    piece->end = landing->end;
     err = braid_copy_to_gpu(&piece->copy, landing->mr->tp, stage->lane,
                             (uint8_t *)landing->dst + landed - piece->bytes, piece->host,
                             piece->bytes);
@@ -157,7 +159,7 @@ int braid_stage_reap(struct braid_stage *stage, struct braid_lane *lane)
         ended++;
         if (!piece->ends_chunk)
             continue;
-        got = braid_conn_landed(lane, piece->sub, piece->chunk);
+        got = braid_conn_landed(lane, piece->sub, piece->chunk, piece->chunks, piece->end);
         if (got < 0)
             return got;
     }

@@ -17,8 +17,9 @@ struct braid_stage_piece {
     uint8_t *host;
     struct braid_copy copy;
     size_t bytes;
-    bool ends_chunk; /* receiving: chunk `chunk` of `sub` is complete with it */
-    uint32_t sub, chunk;
+    bool ends_chunk; /* receiving: what landed() is told is complete with it */
+    uint32_t sub, chunk, chunks;
+    uint64_t end;
 };
 
 struct braid_stage {

@@ -129,6 +129,7 @@ static void start_target(struct target *t)
     if (t->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGINT, SIG_IGN);
+        setenv("LOCAL_WORLD_SIZE", "2", 0); /* as launchers say; those of other targets rest */
         _exit(t->plugin ? plugin_job(t, &run.settings) : raw_job(t, &run.settings));
     }
 }

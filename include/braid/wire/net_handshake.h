@@ -23,9 +23,12 @@
 
 #define BRAID_HANDLE_MAGIC 0x48445242u /* "BRDH" */
 #define BRAID_HS_MAGIC     0x53485242u /* "BRHS" */
-/* 2: eager messages cost, and the window is, four times as much: two ends that count differently would end in the middle of a job. */
-#define BRAID_WIRE_VERSION 2 /* newest that this build speaks */
-#define BRAID_WIRE_OLDEST  2 /* oldest that this build speaks */
+/*
+ * 2: eager messages cost, and the window is, four times as much: two ends that count differently would end in the middle of a job.
+ * 3: a CHUNK says how many its message has, and does not wait for its START.
+ */
+#define BRAID_WIRE_VERSION 3 /* newest that this build speaks */
+#define BRAID_WIRE_OLDEST  3 /* oldest that this build speaks */
 
 #define BRAID_SECRET_BYTES 32
 #define BRAID_NONCE_BYTES  16

@@ -4,7 +4,7 @@
  *
  * Control records have a sequence number, are delivered once and in that order, and travel on one lane at a time (any lane after
  * a failover). BRAID_REC_CHUNK is not a control record: stream transports frame bulk data with it, on any lane, in any order.
- * Nothing is ordered across lanes, so a chunk may land before the START that announces its message.
+ * Nothing is ordered across lanes, so a chunk may land before the START that announces its message, and before that is sent.
  */
 #ifndef BRAID_WIRE_NET_RECORD_H
 #define BRAID_WIRE_NET_RECORD_H
@@ -21,7 +21,10 @@ enum braid_rec_type {
     /* receiver to sender: `body` is an array of braid_recv_word, in posted order */
     BRAID_REC_RECV = 1,
     BRAID_REC_EAGER = 2, /* sender to receiver: a whole message, `arg` its tag, `body` its bytes */
-    /* sender to receiver: message of `value` bytes goes into sub `arg`, in chunks of 1 << `shift` bytes */
+    /*
+     * sender to receiver: message of `value` bytes goes into sub `arg`, in chunks of 1 << `shift` bytes. Comes before any later EAGER, which
+     * must not be taken for that sub; chunks do not wait for it, so it may wait until something else is to be sent.
+     */
     BRAID_REC_START = 3,
     BRAID_REC_CHUNK = 4, /* sender to receiver: `body` lands in sub `arg` at offset `value` */
     /* receiver to sender: registration `arg`; `body` is the transport's description of it */
@@ -44,8 +47,9 @@ struct braid_rec {
     uint8_t shift;       /* START, CHUNK: log2 of the message's chunk size */
     uint16_t lane;       /* index of the lane that carries it, checked against the lane's own */
     uint32_t body_bytes; /* bytes that follow the header */
-    uint32_t seq;    /* control records: 1, 2, 3, ... in each direction; CHUNK: the lane's epoch */
-    uint32_t ack;    /* highest control sequence number taken in from the peer */
+    uint32_t seq; /* control records: 1, 2, 3, ... in each direction; CHUNK: the lane's epoch */
+    /* highest control sequence number taken in from the peer; CHUNK: how many its message has */
+    uint32_t ack;
     uint32_t credit; /* running sum of the eager cost that the receiver has given back (wraps) */
     uint32_t arg;
     uint64_t value;

@@ -64,6 +64,7 @@ static void deliver_put(struct test_lane *lane, unsigned i)
     struct braid_rec rec = {.type = BRAID_REC_CHUNK,
                             .arg = put.sub,
                             .shift = (uint8_t)put.shift,
+                            .ack = put.chunks,
                             .value = put.offset,
                             .body_bytes = (uint32_t)put.bytes};
 
@@ -72,7 +73,9 @@ static void deliver_put(struct test_lane *lane, unsigned i)
     assert_int_equal(landing.bytes, put.bytes);
     assert_int_equal(landing.chunk, put.chunk);
     memcpy(landing.dst, put.src, put.bytes);
-    assert_int_equal(braid_conn_landed(&lane->peer->base, put.sub, put.chunk), 0);
+    assert_int_equal(braid_conn_landed(&lane->peer->base, put.sub, put.chunk, put.chunks,
+                                       put.offset + put.bytes),
+                     0);
     braid_conn_put_done(&lane->base, put.owner, put.bytes, 0);
 }
 
@@ -106,9 +109,10 @@ static int greedy_progress(struct braid_lane *base, size_t budget)
 
 static uint64_t kicked_bytes; /* that waited when threads were asked to help, the most */
 
-static void test_kick(struct braid_lane *lane)
+static bool test_kick(struct braid_lane *lane)
 {
     kicked_bytes = MAX(kicked_bytes, braid_conn_put_bytes(lane->conn));
+    return false;
 }
 
 static void test_detach(struct braid_conn *conn)
@@ -150,8 +154,9 @@ int braid_no_mr_learn(struct braid_conn *conn, uint32_t id, const void *blob, si
     return -EPROTO;
 }
 
-void braid_no_kick(struct braid_lane *lane)
+bool braid_no_kick(struct braid_lane *lane)
 {
+    return false;
 }
 
 int braid_no_push(struct braid_lane *lane)
@@ -571,9 +576,10 @@ static void foreign_records(void **state)
     void *data = malloc(capacity);
 
     /* a chunk for a receive that nobody posted */
-    rec = (struct braid_rec){.type = BRAID_REC_CHUNK, .arg = 5, .shift = 17, .body_bytes = 8};
+    rec = (struct braid_rec){
+        .type = BRAID_REC_CHUNK, .arg = 5, .shift = 17, .ack = 1, .body_bytes = 8};
     assert_int_equal(braid_conn_land(&lanes[1][0]->base, &rec, &landing), -EPROTO);
-    assert_int_equal(braid_conn_landed(&lanes[1][0]->base, 5, 0), -EPROTO);
+    assert_int_equal(braid_conn_landed(&lanes[1][0]->base, 5, 0, 1, 8), -EPROTO);
     /* chunks that do not fit the posted one */
     recv_group(1, &data, &capacity, &tag);
     rec.arg = 0;
@@ -586,6 +592,17 @@ static void foreign_records(void **state)
     rec.body_bytes = 8;
     assert_int_equal(braid_conn_land(&lanes[1][0]->base, &rec, &landing), -EPROTO);
     rec.value = 4; /* not on a chunk's boundary */
+    assert_int_equal(braid_conn_land(&lanes[1][0]->base, &rec, &landing), -EPROTO);
+    /* one of two that is not a whole chunk, the second of one, one of none */
+    rec.value = 0;
+    rec.ack = 2;
+    assert_int_equal(braid_conn_land(&lanes[1][0]->base, &rec, &landing), -EPROTO);
+    rec.shift = 3;
+    rec.value = 8;
+    rec.ack = 1;
+    assert_int_equal(braid_conn_land(&lanes[1][0]->base, &rec, &landing), -EPROTO);
+    rec.value = 0;
+    rec.ack = 0;
     assert_int_equal(braid_conn_land(&lanes[1][0]->base, &rec, &landing), -EPROTO);
     /* START for it that is too large, has too many chunks, or a wild shift */
     rec = (struct braid_rec){

@@ -196,8 +196,8 @@ static void streams_never_come(void **state)
 }
 
 /*
- * A START that found the stream for control full goes as soon as there is room, though its sender asks no more: its chunks have gone by another
- * stream, so that for it the message is done.
+ * A small message that found the stream for control full goes as soon as there is room, though its sender asks no more: for it the message is
+ * done. The START before it of a larger one, whose chunks have gone by another stream, has waited for it, and goes first.
  */
 static void what_is_promised_goes(void **state)
 {
@@ -228,6 +228,10 @@ static void what_is_promised_goes(void **state)
             break;
     assert_int_equal(atomic_load(&send->left), 0);
     assert_int_equal(braid_sender_test(send, NULL), 1);
+    assert_int_equal(control->tx_have - control->tx_sent, sizeof(struct braid_rec));
+    assert_int_equal(braid_sender_isend(conn, data, 8, 0, NULL, &request), 0);
+    while (braid_sender_test((struct braid_send *)request, NULL) == 0)
+        ;
     while (left && braid_now_ns() < until) {
         if (read(peers[0], sink, BYTES) == 0)
             break;
