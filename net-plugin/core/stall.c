@@ -1,7 +1,7 @@
 /*
  * What is said about a connection on which nothing moves although its peer is there: which request waits, for what, and what each lane is at.
- * Once a connection. It changes nothing: a wait may be as long as the peer wants it to be. Owns stall_* of the connection. Called by whoever
- * tests its requests.
+ * Once a connection. A wait may be as long as the peer wants it to be; but a receiver that has waited for a moment announces what it holds
+ * back as too small, since a message for it may be too large. Owns stall_* of the connection. Called by whoever tests its requests.
  */
 #include "net-plugin/core/conn.h"
 
@@ -9,7 +9,8 @@
 
 #include "common/log.h"
 
-#define STALL_NS (10 * BRAID_NS_PER_S)
+#define STALL_NS    (10 * BRAID_NS_PER_S)
+#define ANNOUNCE_NS (50 * BRAID_NS_PER_MS)
 
 /* A number that changes whenever something moves. Conn lock held. */
 static uint64_t mark_of(const struct braid_conn *conn)
@@ -93,7 +94,7 @@ void braid_stall_look(const struct braid_request *request)
     uint64_t now = braid_now_ns(), mark;
     char what[320];
 
-    if (conn->stall_said || conn->ops == NULL)
+    if (conn->ops == NULL)
         return;
     braid_spin_lock(&conn->lock);
     mark = mark_of(conn);
@@ -101,11 +102,14 @@ void braid_stall_look(const struct braid_request *request)
         describe_send((const struct braid_send *)request, what, sizeof(what));
     else
         describe_recv((const struct braid_recv *)request, what, sizeof(what));
-    braid_spin_unlock(&conn->lock);
     if (conn->stall_ns == 0 || mark != conn->stall_mark) {
         conn->stall_ns = now;
         conn->stall_mark = mark;
-    } else if (now - conn->stall_ns >= STALL_NS) {
+    }
+    if (!conn->sender && now - conn->stall_ns >= ANNOUNCE_NS)
+        conn->rx->announce = true;
+    braid_spin_unlock(&conn->lock);
+    if (now - conn->stall_ns >= STALL_NS && !conn->stall_said) {
         conn->stall_said = true;
         say(conn, what);
     }

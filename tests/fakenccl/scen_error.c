@@ -203,7 +203,8 @@ static struct transfer *make_transfer(struct fake_rank *r, struct fake_conn *con
 static void oversize_main(struct fake_rank *r, void *arg)
 {
     static const size_t pairs[][2] = {
-        {9, 8}, {1000, 999}, {4097, 4096}, {1 << 20, 65536}, {(4 << 20) + 1, 4 << 20}, {64, 0}};
+        {9, 8},  {1000, 999}, {4097, 4096}, {1 << 20, 65536}, {(4 << 20) + 1, 4 << 20},
+        {64, 0}, {20000, 100}};
     struct fake_conn conns[MAX_CONNS];
 
     (void)arg;
