@@ -267,21 +267,36 @@ def show(label, transports, found, uses):
         print(f"  {kind:26}{cells}   " + "; ".join(notes))
 
 
+ROWS = """plain_us whole_us in_flight_us gpu_us between_us in_flight_count channels_count messages_count message_bytes transit_us transit_p10_us
+transit_p90_us send_isend_us chain_gpu_us chain_next_us kernel_us kernel_gap_us proxy_active_us proxy_isend_us proxy_irecv_us pass_us
+proxy_idle_ratio cpu_us cpu_proxy_us switches_count""".split()
+
+
+def values_of(case, uses):
+    """What goes into rows: the table's numbers, and CPU time and context switches of both ranks together."""
+    values = {**case, "pass_us": case.get("recv_flush_us")}
+    rows = {kind: [statistics.median(r[i] for r in found) * 2 for i in (1, 3, 4)] for kind, found in uses.items()}
+    if rows:
+        values["cpu_us"] = sum(r[0] for r in rows.values())
+        values["cpu_proxy_us"] = sum(r[0] for kind, r in rows.items() if kind.startswith("NCCL Progress"))
+        values["switches_count"] = sum(r[1] + r[2] for r in rows.values())
+    return {metric: float(f"{values[metric]:.4g}") for metric in ROWS if values.get(metric) is not None}
+
+
 def write_rows(folder, transports, found, uses):
+    """The value is Braid's (or that of the first transport), the others are its peers."""
     about = json.loads((folder / "steps.json").read_text()) if (folder / "steps.json").exists() else {}
-    common = {"machine": about.get("machine", "unknown"), "versions": about.get("versions", {}),
+    common = {"runs": 1, "machine": about.get("machine", "unknown"), "versions": about.get("versions", {}),
               "commit": os.environ.get("COMMIT", "unknown"), "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
+    own = "braid" if "braid" in transports else transports[0]
+    names = {"default": "nccl_default", "best": "nccl_best"}
     with open(folder / "nccl_steps.jsonl", "w") as file:
-        for t in transports:
-            for label, case in found[t].items():
-                values = {k: v for k, v in case.items() if isinstance(v, (int, float)) and k not in ("operations", "unmatched", "unfinished")}
-                for kind, rows in uses[t].get(label, {}).items():
-                    name = "".join(c if c.isalnum() else "_" for c in kind)
-                    values[f"cpu_{name}_us"] = 2 * statistics.median(r[1] for r in rows)
-                    values[f"switches_{name}_count"] = 2 * statistics.median(r[3] + r[4] for r in rows)
-                for metric, value in values.items():
-                    row = {"bench": "nccl_steps", "case": f"{t}/{label}", "metric": metric, "value": float(f"{value:.4g}"), "runs": 1, **common}
-                    file.write(json.dumps(row) + "\n")
+        for label in found[own]:
+            values = {t: values_of(found[t].get(label, {}), uses[t].get(label, {})) for t in transports}
+            for metric, value in values[own].items():
+                peers = {names.get(t, t): values[t][metric] for t in transports if t != own and metric in values[t]}
+                row = {"bench": "nccl_steps", "case": label, "metric": metric, "value": value, "peers": peers, **common}
+                file.write(json.dumps(row) + "\n")
 
 
 def main():
