@@ -389,7 +389,9 @@ void braid_conn_pump(struct braid_conn *conn)
     bulk = given > 0 && braid_conn_has_puts(conn);
     if (bulk) {
         /* Before the caller moves anything: it may move each message alone, and threads and streams would never be asked to share. */
-        if (lane->ops->kick(lane))
+        bool apart = lane->ops->kick(lane);
+        atomic_store_explicit(&conn->apart, apart, memory_order_relaxed);
+        if (apart)
             lane->ops->push(lane);
         else /* START and the first chunk go together */
             lane->ops->progress(lane, CALL_BUDGET_BYTES);

@@ -188,6 +188,7 @@ struct braid_conn {
     atomic_uint streams_wanted; /* besides number 0 */
     /* sender: larger messages under way, the only reason to poll more than the control lane */
     atomic_uint bulk_open;
+    atomic_bool apart; /* the last larger message went by other streams than number 0 */
     atomic_bool ended; /* BYE, and no lane is left: what came before still counts */
     bool fail_due;     /* fail_text is to be sent as FAIL record; under lock */
     char fail_text[256];
@@ -221,12 +222,16 @@ struct braid_conn {
  * their message not done, one asks.
  */
 #define BRAID_BULK_TESTS 8
-/* Whether this one does not. For connections whose last message was a larger one. */
+/* Whether larger messages go by other streams than number 0. */
+static inline bool braid_conn_is_apart(const struct braid_conn *conn)
+{
+    return atomic_load_explicit(&conn->apart, memory_order_relaxed);
+}
+
+/* Whether this test does not ask. For connections whose last message was a larger one. */
 static inline bool braid_conn_skips_poll(struct braid_conn *conn)
 {
-    return conn->ops->flags & BRAID_T_STREAM &&
-           atomic_load_explicit(&conn->lanes_count, memory_order_relaxed) > 1 &&
-           ++conn->bulk_tests % BRAID_BULK_TESTS != 0;
+    return braid_conn_is_apart(conn) && ++conn->bulk_tests % BRAID_BULK_TESTS != 0;
 }
 
 /* Counts a request that reads or writes a registration; braid_net_dereg_mr asks. */

@@ -271,10 +271,13 @@ int braid_conn_landed(struct braid_lane *lane, uint32_t number, uint32_t chunk, 
                       uint64_t end)
 {
     struct braid_conn *conn = lane->conn;
+    bool apart = lane->index != BRAID_CONTROL_LANE;
     struct braid_sub *sub = conn->sender ? NULL : find_sub(conn->rx, number);
 
     if (sub == NULL || chunk >= chunks || chunks > BRAID_MESSAGE_CHUNKS || !start(sub, chunks))
         return -EPROTO;
+    if (braid_conn_is_apart(conn) != apart)
+        atomic_store_explicit(&conn->apart, apart, memory_order_relaxed);
     if (chunk == chunks - 1)
         atomic_store_explicit(&sub->bytes, end, memory_order_relaxed);
     return count_chunk(conn, sub, chunk);
@@ -437,7 +440,8 @@ static bool is_time_to_announce(const struct braid_conn *conn)
     uint64_t now;
 
     if (!wanted || !(conn->ops->flags & BRAID_T_STREAM) ||
-        (rx->small_run == 0 && (is_crowded(rx) || !has_enough_words(rx))))
+        (rx->small_run == 0 &&
+         (is_crowded(rx) || !braid_conn_is_apart(conn) || !has_enough_words(rx))))
         return wanted;
     now = braid_now_ns();
     if (rx->held_ns == 0)
