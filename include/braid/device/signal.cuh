@@ -102,8 +102,8 @@ BRAID_FN uint64_t braid_read_signal_thread(const struct braid_devcomm *c, uint32
 
 /*
  * Waits until this rank's signal has reached `expected`. Returns a status (wait.cuh). After BRAID_DEV_OK the thread (all lanes, all
- * threads of the CTA) sees what the signalling thread released. _warp and _cta: called by all with equal arguments, thread 0 polls,
- * all return 0 or all return a failure; they end with the group's barrier.
+ * threads of the CTA) sees what the signalling thread released. _warp and _cta: called by all with equal arguments, the (first)
+ * warp polls, all return 0 or all return a failure; they end with the group's barrier.
  */
 BRAID_FN int braid_wait_signal_thread(const struct braid_devcomm *c, uint32_t signal,
                                       uint64_t expected)
@@ -117,11 +117,7 @@ BRAID_FN int braid_wait_signal_thread(const struct braid_devcomm *c, uint32_t si
 BRAID_FN int braid_wait_signal_warp(const struct braid_devcomm *c, uint32_t signal,
                                     uint64_t expected)
 {
-    int status = 0;
-
-    if (braid_ptx_lane() == 0)
-        status = braid_wait_signal_thread(c, signal, expected);
-    return braid_share_status_warp(c, status);
+    return braid_share_status_warp(c, braid_wait_signal_thread(c, signal, expected));
 }
 
 BRAID_FN int braid_wait_signal_cta(const struct braid_devcomm *c, uint32_t signal,
@@ -129,7 +125,7 @@ BRAID_FN int braid_wait_signal_cta(const struct braid_devcomm *c, uint32_t signa
 {
     int status = 0;
 
-    if (braid_ptx_thread() == 0)
+    if (braid_ptx_any_active(braid_ptx_thread() < BRAID_WARP_THREADS))
         status = braid_wait_signal_thread(c, signal, expected);
     return braid_share_status_cta(c, status);
 }
@@ -154,22 +150,41 @@ BRAID_FN int braid_take_signal_thread(const struct braid_devcomm *c, uint32_t si
     return status;
 }
 
+/*
+ * Thread 0 alone stores what is taken, after the barrier that ends the wait. Another thread that does not see the last call's store waits for
+ * less than thread 0, and then for thread 0.
+ */
 BRAID_FN int braid_take_signal_warp(const struct braid_devcomm *c, uint32_t signal, uint64_t count)
 {
-    int status = 0;
+    uint64_t *consumed = (uint64_t *)c->consumed + signal;
+    uint64_t expected;
+    int status;
 
-    if (braid_ptx_lane() == 0)
-        status = braid_take_signal_thread(c, signal, count);
-    return braid_share_status_warp(c, status);
+    if (braid_bad_index(c, BRAID_WAIT_SIGNAL, signal, c->signal_count))
+        return BRAID_DEV_INVALID;
+    expected = braid_ptx_load_relaxed_gpu_u64(consumed) + count;
+    status = braid_wait_signal_warp(c, signal, expected);
+    if (status == 0 && braid_ptx_lane() == 0)
+        braid_ptx_store_relaxed_gpu_u64(consumed, expected);
+    return status;
 }
 
 BRAID_FN int braid_take_signal_cta(const struct braid_devcomm *c, uint32_t signal, uint64_t count)
 {
+    uint64_t *consumed = (uint64_t *)c->consumed + signal;
+    uint64_t expected = 0;
     int status = 0;
 
-    if (braid_ptx_thread() == 0)
-        status = braid_take_signal_thread(c, signal, count);
-    return braid_share_status_cta(c, status);
+    if (braid_bad_index(c, BRAID_WAIT_SIGNAL, signal, c->signal_count))
+        return BRAID_DEV_INVALID;
+    if (braid_ptx_any_active(braid_ptx_thread() < BRAID_WARP_THREADS)) {
+        expected = braid_ptx_load_relaxed_gpu_u64(consumed) + count;
+        status = braid_wait_signal_thread(c, signal, expected);
+    }
+    status = braid_share_status_cta(c, status);
+    if (status == 0 && braid_ptx_thread() == 0)
+        braid_ptx_store_relaxed_gpu_u64(consumed, expected);
+    return status;
 }
 
 /*

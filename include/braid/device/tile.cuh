@@ -103,7 +103,7 @@ BRAID_FN int braid_tile_test_thread(const struct braid_devwin *w, const struct b
 /*
  * Waits until tile `tile` of this rank's window is ready in `generation`. Returns a status (wait.cuh); inside a warp-specialised
  * kernel ignore it and go on, so that control flow does not change. After BRAID_DEV_OK the thread (all lanes, all threads) sees the
- * tile by ordinary loads. _warp and _cta: called by all, thread 0 polls, all return 0 or all a failure; they end with the group's
+ * tile by ordinary loads. _warp and _cta: called by all, the (first) warp polls, all return 0 or all a failure; they end with the group's
  * barrier. A thread that then reads the tile by TMA calls the _tma form: it adds the proxy fence, which must be in the thread that
  * issues the copy.
  */
@@ -132,11 +132,7 @@ BRAID_FN int braid_tile_wait_warp(const struct braid_devcomm *c, const struct br
                                   const struct braid_tiles *tiles, uint32_t tile,
                                   uint32_t generation)
 {
-    int status = 0;
-
-    if (braid_ptx_lane() == 0)
-        status = braid_tile_wait_thread(c, w, tiles, tile, generation);
-    return braid_share_status_warp(c, status);
+    return braid_share_status_warp(c, braid_tile_wait_thread(c, w, tiles, tile, generation));
 }
 
 BRAID_FN int braid_tile_wait_cta(const struct braid_devcomm *c, const struct braid_devwin *w,
@@ -145,7 +141,7 @@ BRAID_FN int braid_tile_wait_cta(const struct braid_devcomm *c, const struct bra
 {
     int status = 0;
 
-    if (braid_ptx_thread() == 0)
+    if (braid_ptx_any_active(braid_ptx_thread() < BRAID_WARP_THREADS))
         status = braid_tile_wait_thread(c, w, tiles, tile, generation);
     return braid_share_status_cta(c, status);
 }

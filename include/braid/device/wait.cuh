@@ -15,7 +15,9 @@
  * before it (also where a kernel begins: the failure may be an earlier kernel's). Then the peer's own wait ends with a status as well.
  * Braid's collectives keep this; signals, tiles and barriers themselves do not look, because the caller knows the status for nothing.
  *
- * Threading: any lane may wait; lanes of a warp that wait for different words leave the loop one by one.
+ * Threading: any lane may wait; lanes of a warp that wait for different words leave the loop one by one. All lanes of a warp that wait
+ * for one word make one request a poll, as one lane would; but one lane for which the others wait takes turns with them at every poll.
+ * So _warp waits poll with all lanes, and _cta waits with those of warp 0 (that its lanes go the same way says a vote, for the compiler).
  */
 #ifndef BRAID_DEVICE_WAIT_CUH
 #define BRAID_DEVICE_WAIT_CUH

@@ -6,8 +6,10 @@
  */
 #include "tests/gpu/device/harness.h"
 
+#define CTA    128 /* threads of the modes that are a CTA's */
 #define RUNS   16
 #define WARM   200
+#define SEEN   1024
 #define ROUNDS 4000
 
 static __device__ __forceinline__ void bare_release(void *p, uint64_t v)
@@ -66,6 +68,10 @@ enum mode {
     PUT_MEMORY,   /* put_signal of 8 bytes from memory */
     BOUNDED_WAIT, /* the bare send, Braid's wait */
     TILE,         /* put_value and tile_ready, tile_wait */
+    BARE_WARP,    /* BARE_PUT of a warp: lane 0 sends, all lanes wait */
+    TILE_WARP,
+    BARE_CTA, /* of 128 threads: thread 0 sends, warp 0 waits */
+    TILE_CTA,
     MODES
 };
 
@@ -96,6 +102,23 @@ static __device__ __forceinline__ void send(const struct braid_devcomm *c,
     } else if (MODE == PUT_MEMORY) {
         *src = i * 3;
         braid_put_signal_thread(c, w, peer, p->data, src, 8, 0, BRAID_SIGNAL_SET, i);
+    } else if (MODE == BARE_WARP || MODE == BARE_CTA) {
+        if (MODE == BARE_CTA)
+            __syncthreads();
+        else
+            __syncwarp();
+        if (threadIdx.x == 0) {
+            *(volatile uint64_t *)(to + p->data) = i * 3;
+            bare_release(to + p->flag, i);
+        }
+    } else if (MODE == TILE_WARP) {
+        if (threadIdx.x == 0)
+            braid_put_value_thread(c, w, peer, p->data, i * 3, 8);
+        braid_tile_ready_warp(c, w, &tiles, peer, 0, (uint32_t)i);
+    } else if (MODE == TILE_CTA) {
+        if (threadIdx.x == 0)
+            braid_put_value_thread(c, w, peer, p->data, i * 3, 8);
+        braid_tile_ready_cta(c, w, &tiles, peer, 0, (uint32_t)i);
     } else {
         braid_put_value_thread(c, w, peer, p->data, i * 3, 8);
         braid_tile_ready_thread(c, w, &tiles, peer, 0, (uint32_t)i);
@@ -120,18 +143,33 @@ static __device__ __forceinline__ uint64_t receive(const struct braid_devcomm *c
         *bad += braid_packet_load_thread(c, at + p->packet, (uint32_t)i, &a, -1, 0) != 0;
         return a;
     }
-    if (MODE == BARE_SIGNAL || MODE == BARE_PUT || MODE == BARE_AGAIN)
+    if (MODE == BARE_SIGNAL || MODE == BARE_PUT || MODE == BARE_AGAIN || MODE == BARE_WARP) {
         bare_wait(at + p->flag, i);
-    else if (MODE == TILE)
+        if (MODE == BARE_WARP)
+            __syncwarp();
+    } else if (MODE == BARE_CTA) {
+        if (braid_ptx_any_active(threadIdx.x < BRAID_WARP_THREADS))
+            bare_wait(at + p->flag, i);
+        __syncthreads();
+    } else if (MODE == TILE) {
         *bad += braid_tile_wait_thread(c, w, &tiles, 0, (uint32_t)i) != 0;
-    else
+    } else if (MODE == TILE_WARP) {
+        *bad += braid_tile_wait_warp(c, w, &tiles, 0, (uint32_t)i) != 0;
+    } else if (MODE == TILE_CTA) {
+        *bad += braid_tile_wait_cta(c, w, &tiles, 0, (uint32_t)i) != 0;
+    } else {
         *bad += braid_wait_signal_thread(c, 0, i) != 0;
+    }
     if (MODE == BARE_SIGNAL || MODE == SIGNAL_SET || MODE == SIGNAL_ADD)
         return i * 3;
     return *(const volatile uint64_t *)(at + p->data);
 }
 
-/* Values base + 1 .. base + WARM + ROUNDS, so that launches need no reset. *ns = time of ROUNDS round trips at the first rank. */
+/*
+ * Values base + 1 .. base + WARM + ROUNDS, so that launches need no reset. *ns = time of ROUNDS round trips at the first rank.
+ * The second rank puts what it has read into memory after its send and looks at it in the end: if it looked at once, the compiler would
+ * wait for what is read before the send, in some modes and not in others: 0.1 us.
+ */
 template <int MODE>
 __global__ void ping_pong(const __grid_constant__ struct braid_devcomm c,
                           const __grid_constant__ struct braid_devwin w,
@@ -141,6 +179,7 @@ __global__ void ping_pong(const __grid_constant__ struct braid_devcomm c,
     int peer = c.world.rank ^ 1, first = c.world.rank == 0;
     uint8_t *to = (uint8_t *)braid_window_pointer(&w, peer, 0);
     const uint8_t *at = (const uint8_t *)w.local;
+    volatile uint64_t *seen = src + 64;
     uint64_t begin = 0, x;
     uint32_t bad = 0, wrong_values = 0;
 
@@ -153,9 +192,14 @@ __global__ void ping_pong(const __grid_constant__ struct braid_devcomm c,
         } else {
             x = receive<MODE>(&c, &w, &p, at, i, &bad);
             send<MODE>(&c, &w, &p, peer, to, src, i);
+            seen[i % SEEN] = x;
+            x = i * 3;
         }
         wrong_values += x != i * 3;
     }
+    for (uint64_t i = base + WARM + ROUNDS; !first && bad == 0 && i > base + WARM + ROUNDS - SEEN;
+         i--)
+        wrong_values += seen[i % SEEN] != i * 3;
     *ns = braid_ptx_now_ns() - begin;
     SEE(v, 0, MODE, 0, bad);
     SEE(v, 1, MODE, 0, wrong_values);
@@ -248,11 +292,14 @@ struct messages {
 
 template <int MODE> static double ping(struct rank *r, struct messages *m)
 {
+    int threads = MODE == BARE_CTA || MODE == TILE_CTA     ? CTA
+                  : MODE == BARE_WARP || MODE == TILE_WARP ? BRAID_WARP_THREADS
+                                                           : 1;
     uint64_t *ns = (uint64_t *)(r->dst + 4096);
 
     EXPECT(r, braid_comm_sync(r->comm) == 0);
-    ping_pong<MODE><<<1, 1, 0, r->stream>>>(m->c, *r->w, m->place, m->base, (uint64_t *)r->src, ns,
-                                            r->verdict);
+    ping_pong<MODE><<<1, threads, 0, r->stream>>>(m->c, *r->w, m->place, m->base,
+                                                  (uint64_t *)r->src, ns, r->verdict);
     m->base += WARM + ROUNDS;
     return once(r, ns, 2);
 }
@@ -321,6 +368,10 @@ static void messages_case(struct rank *r)
         s[PUT_MEMORY].us[run] = ping<PUT_MEMORY>(r, &m);
         s[BOUNDED_WAIT].us[run] = ping<BOUNDED_WAIT>(r, &m);
         s[TILE].us[run] = ping<TILE>(r, &m);
+        s[BARE_WARP].us[run] = ping<BARE_WARP>(r, &m);
+        s[TILE_WARP].us[run] = ping<TILE_WARP>(r, &m);
+        s[BARE_CTA].us[run] = ping<BARE_CTA>(r, &m);
+        s[TILE_CTA].us[run] = ping<TILE_CTA>(r, &m);
         s[BARE_AGAIN].us[run] = ping<BARE_AGAIN>(r, &m);
     }
     cost(r, "bare/beyond_bare:lat_us", &s[BARE_PUT], &s[BARE_PUT], &s[BARE_AGAIN]);
@@ -337,6 +388,8 @@ static void messages_case(struct rank *r)
     result(r, "put_signal/8/from_memory:lat_us", &s[PUT_MEMORY], &s[BARE_PUT]);
     result(r, "bounded_wait:lat_us", &s[BOUNDED_WAIT], &s[BARE_PUT]);
     result(r, "tile/8:lat_us", &s[TILE], &s[BARE_PUT]);
+    result(r, "tile/8/warp:lat_us", &s[TILE_WARP], &s[BARE_WARP]);
+    result(r, "tile/8/cta:lat_us", &s[TILE_CTA], &s[BARE_CTA]);
 }
 
 static void barriers_case(struct rank *r)

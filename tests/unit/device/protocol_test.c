@@ -195,6 +195,38 @@ static void test_barrier(void **state)
     finish(ranks, 1, 1);
 }
 
+/* Two warps meet by a signal that each takes: every lane polls and reads, lane 0 remembers. Two places in turn. */
+static void warp_kernel(void *argument)
+{
+    struct rank *r = argument;
+    const struct braid_tiles tiles = {516 * 1024, 1, 1};
+    uint32_t epoch = braid_epoch_begin(r->c, 6);
+    int peer = r->c->world.rank ^ 1;
+
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        uint64_t at = 515 * 1024 + round % 2 * 8, value = epoch * 1000ull + round;
+
+        if (braid_ptx_lane() == 0)
+            braid_put_value_thread(r->c, r->w, peer, at, value, 8);
+        braid_signal_warp(r->c, peer, 11, BRAID_SIGNAL_ADD, 2);
+        EXPECT(r, braid_take_signal_warp(r->c, 11, 1) == 0);
+        EXPECT(r, braid_take_signal_warp(r->c, 11, 1) == 0);
+        EXPECT(r, *(uint64_t *)braid_window_local(r->w, at) == value);
+    }
+    braid_tile_ready_warp(r->c, r->w, &tiles, peer, 0, epoch - FIRST_EPOCH + 1);
+    EXPECT(r, braid_tile_wait_warp(r->c, r->w, &tiles, 0, epoch - FIRST_EPOCH + 1) == 0);
+    EXPECT(r, braid_wait_signal_warp(r->c, 11, 2 * ROUNDS) == 0);
+    braid_epoch_end_cta(r->c, 6);
+}
+
+static void test_warps(void **state)
+{
+    static struct rank ranks[MAX_RANKS];
+
+    run(ranks, 2, warp_kernel, 1, BRAID_WARP_THREADS, 5, 60 * BRAID_NS_PER_S, -1);
+    finish(ranks, 2, 1);
+}
+
 /* Two CTAs produce halves of a peer's tiles (counted tiles); the consumer frees them with a plain tile set the other way. */
 #define TILES      3
 #define TILE_BYTES 520
@@ -537,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_put_signal),
         cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_warps),
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_packets),
         cmocka_unit_test(test_rest),
