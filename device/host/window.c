@@ -6,6 +6,7 @@
 #include "device/host/host.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -459,11 +460,31 @@ int braid_window_alloc(struct braid_comm *comm, size_t bytes, struct braid_windo
     return rc;
 }
 
+/* What is wrong with the caller's memory, for people; NULL when nothing is. */
+static const char *wrong_memory(const struct braid_comm *comm, uint64_t local, size_t bytes,
+                                const uint64_t *peers, char *text, size_t text_bytes)
+{
+    int gpu = comm->gpu;
+
+    if (local == 0 || bytes == 0)
+        return "there is no memory";
+    if (peers != NULL && peers[comm->rank] != local)
+        return "the peers' addresses do not have it as this rank's own";
+    if (comm->cuda->pointer_attribute(&gpu, BRAID_CU_POINTER_DEVICE_ORDINAL, local) !=
+            BRAID_CU_SUCCESS ||
+        gpu == comm->gpu)
+        return NULL; /* host memory is found out later */
+    snprintf(text, text_bytes, "it is on GPU %d, the communicator is on GPU %d", gpu, comm->gpu);
+    return text;
+}
+
 int braid_window_register(struct braid_comm *comm, void *pointer, size_t bytes,
                           const uint64_t *peers, struct braid_window **window_p)
 {
     struct braid_window *window;
     struct braid_offer offer = {0};
+    const char *wrong;
+    char text[80];
     int fd = -1, rc;
 
     if (comm == NULL || window_p == NULL)
@@ -478,13 +499,11 @@ int braid_window_register(struct braid_comm *comm, void *pointer, size_t bytes,
     }
     window->local = (uint64_t)(uintptr_t)pointer;
     offer.status = health(comm, bytes);
-    if (offer.status == 0 &&
-        (pointer == NULL || (peers != NULL && peers[comm->rank] != window->local))) {
+    wrong = wrong_memory(comm, window->local, bytes, peers, text, sizeof(text));
+    if (offer.status == 0 && wrong != NULL)
         offer.status = -EINVAL;
-        BRAID_WARN("window over %#llx: %s", (unsigned long long)window->local,
-                   pointer == NULL ? "there is no memory at NULL"
-                                   : "the peers' addresses do not have it as this rank's own");
-    }
+    if (wrong != NULL)
+        BRAID_WARN("window over %#llx: %s", (unsigned long long)window->local, wrong);
     if (offer.status == 0 && peers != NULL)
         offer.kind = BRAID_OFFER_ADDRESS;
     else if (offer.status == 0)

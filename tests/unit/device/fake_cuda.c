@@ -33,7 +33,7 @@ enum {
     UNSUPPORTED = 801
 };
 
-API struct fake_cuda fake_cuda = {.gpus = 2, .max_ctas_per_sm = 2};
+API struct fake_cuda fake_cuda = {.gpus = 2, .max_ctas_per_sm = 2, .memory_gpu = -1};
 
 struct memory {
     int fd;
@@ -517,7 +517,9 @@ API int cuIpcCloseMemHandle(uint64_t address)
 
 API int cuPointerGetAttribute(void *value, int attribute, uint64_t address)
 {
-    memset(value, 0, 4);
+    if (attribute != 9 || fake_cuda.memory_gpu < 0)
+        return INVALID;
+    memcpy(value, &fake_cuda.memory_gpu, sizeof(fake_cuda.memory_gpu));
     return OK;
 }
 

@@ -13,6 +13,7 @@ struct fake_cuda {
     int calls;   /* counted since the start */
     int live;    /* handles, mappings, reservations, allocations, streams and contexts that exist */
     int max_ctas_per_sm;
+    int memory_gpu; /* the GPU of all memory that is asked about; -1: not known */
 };
 
 extern struct fake_cuda fake_cuda;

@@ -155,7 +155,7 @@ static void test_registered(void **state)
     run_processes(3, registered_vmm, 0);
 }
 
-/* Given addresses that do not begin with one's own memory, or on one rank only: all ranks fail. */
+/* Given addresses that are not of one's own memory, or on one rank only, and memory of another GPU: all ranks fail. */
 static int wrong_peers(struct task *task)
 {
     struct braid_comm *comm;
@@ -169,6 +169,11 @@ static int wrong_peers(struct task *task)
     peers[0] = peers[1] = memory;
     CHECK(braid_window_register(comm, (void *)(uintptr_t)memory, BYTES,
                                 task->boot.rank == 1 ? NULL : peers, &window) == -EINVAL);
+    fake_cuda.memory_gpu = 0; /* right for rank 0, wrong for rank 1 */
+    CHECK(braid_window_register(comm, (void *)(uintptr_t)memory, BYTES, NULL, &window) == -EINVAL);
+    fake_cuda.memory_gpu = task->config.device;
+    CHECK(braid_window_register(comm, (void *)(uintptr_t)memory, BYTES, NULL, &window) == 0);
+    CHECK(braid_comm_sync(comm) == 0);
     CHECK(braid_comm_destroy(comm) == 0);
     CHECK(cuMemFree_v2(memory) == 0);
     return 0;
