@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The device library on GPUs: function, failures, latency. Rows go to $OUT/device.jsonl, logs beside it; the table is last.
-# Usage: run_device.sh [function] [shared] [latency] [sanitizer] [examples] [death] [-- CASE ...]; no stage = all. About 2 minutes, at most 3.
+# Usage: run_device.sh [function] [shared] [latency] [sanitizer] [examples] [death] [-- CASE ...]; no stage = all. About 3 minutes.
 #   function   every case: ranks on GPUs of their own, or on one GPU under MPS when there is only one
-#   shared     some of them with all ranks on GPU 0 under MPS, when there are more GPUs
+#   shared     the same with all ranks on GPU 0 under MPS, when there are more GPUs
 #   latency    primitives beside their bare counterparts
 #   sanitizer  compute-sanitizer (memcheck, racecheck, synccheck) on small cases, ranks as threads of one process
 #   examples   device/examples, from C++ and from PyTorch
@@ -23,8 +23,6 @@ torch_nccl=$(python3 -c 'import nvidia.nccl, os; print(os.path.join(list(nvidia.
 [ -n "$torch_nccl" ] && export LD_LIBRARY_PATH=$torch_nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 stages="" cases=()
-shared=(create create/4_ranks register put_signal get packets/3_ranks barrier/3_ranks tiles/counted tiles/bulk graph/10000
-        never_comes dies abort)
 while [ $# -gt 0 ]; do
   case "$1" in
     function | shared | latency | sanitizer | examples | death) stages="$stages $1" ;;
@@ -105,7 +103,7 @@ few=CUDA_DEVICE_MAX_CONNECTIONS=$([ "$gpus" -gt 1 ] && echo 32 || echo 8)
 for name in $stages; do
   case $name in
     function) stage function 130 env "$few" tests/gpu/with_mps $program "${cases[@]}" ;;
-    shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 60 env CUDA_DEVICE_MAX_CONNECTIONS=8 tests/gpu/with_mps $program "${cases[@]:-${shared[@]}}" ;;
+    shared) [ "$gpus" -gt 1 ] && CUDA_VISIBLE_DEVICES=0 stage shared 100 env CUDA_DEVICE_MAX_CONNECTIONS=8 tests/gpu/with_mps $program "${cases[@]}" ;;
     latency) stage latency 40 tests/gpu/with_mps $program --latency --rows "$OUT/device.jsonl" ;;
     sanitizer) stage sanitizer 75 bash -c sanitize ;;
     examples) stage examples 90 tests/gpu/with_mps bash -c examples ;;
