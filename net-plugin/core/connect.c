@@ -248,6 +248,8 @@ static void start_handshake(struct outgoing *out)
     struct braid_hs_identity self;
 
     braid_plugin_identity(out->conn->dev, &self);
+    if (out->is_stream)
+        self.tuner_hash = 0; /* the connection's first one has said it */
     braid_hs_connect(&out->hs, braid_hmac, &self,
                      out->is_stream ? out->conn->stream_key : out->handle.secret, &hello);
     out->hs.own.eager_bytes = out->conn->eager_bytes;
@@ -485,6 +487,8 @@ int braid_net_connect(void *ctx, int dev, int traffic_class, void *handle_p,
         return err;
     if (traffic_class < 0)
         traffic_class = braid_plugin_traffic_class(ctx);
+    if (handle.stash == 0)
+        braid_plugin_look_around();
     braid_maint_lock();
     err = braid_maint_start();
     out = err == 0 && handle.stash != 0 ? find_outgoing(&handle, dev) : NULL;

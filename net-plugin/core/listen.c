@@ -110,6 +110,7 @@ static enum braid_hs_action on_key(struct incoming *in)
         in->conn = braid_setup_find(hello->id);
         if (in->conn == NULL)
             return braid_hs_reject(&in->hs, -ENOENT, "no such connection here");
+        in->hs.self.tuner_hash = 0; /* the connection's first stream has said it */
         return braid_hs_set_key(&in->hs, in->conn->stream_key);
     }
     listen = find_listen(hello->id);
@@ -476,6 +477,7 @@ int braid_net_listen(int dev, void *handle_p, struct braid_listen **listen_p)
     err = braid_random(&listen->id, sizeof(listen->id));
     if (err == 0)
         err = braid_random(listen->secret, sizeof(listen->secret));
+    braid_plugin_look_around();
     braid_maint_lock();
     if (err == 0)
         err = start_listener();

@@ -21,7 +21,12 @@ const struct braid_transport *braid_plugin_transport_by_id(int dev, uint32_t id,
  * cannot reach GPU memory, and a sender does not know what its receive lies in.
  */
 bool braid_plugin_takes_gpu_memory(int dev);
-/* Identity for handshakes. */
+/*
+ * Looks for Braid's tuner, and for whatever else lies in libraries and handshakes need. By listen and connect, without the maintenance lock:
+ * the loader's lock is held by dlclose while it ends our threads, so none of those may ever want it.
+ */
+void braid_plugin_look_around(void);
+/* Identity for handshakes, with the tuner as it was found last. Maintenance lock held. */
 void braid_plugin_identity(int dev, struct braid_hs_identity *self);
 /* Traffic class of a context, -1 if none. */
 int braid_plugin_traffic_class(void *ctx);
