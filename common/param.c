@@ -36,8 +36,11 @@ static char texts[32768];
 static size_t texts_used;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t reload_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Set while the table is being filled: a warning logged from there must not start filling it again. */
-static __thread bool loading;
+/*
+ * Set while the table is being filled: a warning logged from there must not start filling it again. In the static block, because the first
+ * access in a thread would else want the loader's lock, which dlclose holds while it ends threads of ours.
+ */
+static __thread bool loading __attribute__((tls_model("initial-exec")));
 
 extern char **environ;
 
