@@ -268,7 +268,8 @@ static bool post_receive(struct flow *f)
             memset(items[sub].buffer.data, FAKE_POISON, t->bytes < 65536 ? t->bytes : 65536);
     }
     f->filled[0] = step + 1;
-    *request = t->optional && n == 1 ? FAKE_OPTIONAL : NULL;
+    /* NCCL marks each receive that it polls. */
+    *request = (t->optional || t->poll) && n == 1 ? FAKE_OPTIONAL : NULL;
     if (t->poll)
         fake_poller_arm(&f->poller, step, items[0].buffer.data);
     fake_must(c->r, fake_net_irecv(&c->r->net, c->comm, n, data, sizes, tags, mh, request),
