@@ -20,7 +20,7 @@ def collectives(rows):
     times, used = pick(rows, "collectives", "time_us"), []
     styles = {"Braid": (RED, False), "NCCL": (GREY, False), "torch one-shot": (GREEN, False), "torch two-shot": (BLUE, False),
               "copy engine alone": (LIGHT, True)}
-    ticks = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300]
+    ticks = [1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000]
     panels = []
     for key, title in (("all_reduce", "All-reduce, bf16, us by bytes"), ("all_gather", "All-gather, us by total bytes"),
                        ("reduce_scatter", "Reduce-scatter, bf16, us by total bytes"), ("all_to_all", "All-to-all, us by total bytes")):
