@@ -10,15 +10,15 @@
 #include "common/log.h"
 #include "common/util.h"
 
-#define WARM_BYTES   (4 * 1024 * 1024) /* of each round, which do not count */
-#define LEAST_BYTES  (1024 * 1024)     /* that say something after LONGEST_NS */
-#define SHORTEST_NS  (4 * BRAID_NS_PER_MS)
-#define LONGEST_NS   (200 * BRAID_NS_PER_MS)
-#define PATIENCE_NS  BRAID_NS_PER_S /* with streams that do not come */
-#define MORE_GAIN    1.15           /* what more streams must give */
-#define FEWER_LOSS   0.98           /* what fewer streams may cost */
-#define ENGINE_SAVES 0.90           /* what a byte may cost in CPU time, in parts of what it did */
-#define ENGINE_LOSS  0.95
+#define WARM_BYTES  (4 * 1024 * 1024) /* of each round, which do not count */
+#define LEAST_BYTES (1024 * 1024)     /* that say something after LONGEST_NS */
+#define SHORTEST_NS (4 * BRAID_NS_PER_MS)
+#define LONGEST_NS  (200 * BRAID_NS_PER_MS)
+#define PATIENCE_NS BRAID_NS_PER_S /* with streams that do not come */
+#define MORE_GAIN   1.15           /* what more streams must give */
+#define FEWER_LOSS  0.98           /* what fewer streams may cost */
+#define CPU_SAVED   0.90           /* what a byte may cost in CPU time, in parts of what it did */
+#define ENGINE_LOSS 0.95
 
 static void lock(struct braid_probe *probe)
 {
@@ -85,9 +85,8 @@ static bool is_better(const struct braid_probe *probe, int stage, unsigned round
 
     if (stage == BRAID_PROBE_MORE)
         return rate > MORE_GAIN;
-    if (stage == BRAID_PROBE_FEWER)
-        return rate >= FEWER_LOSS;
-    return rate >= ENGINE_LOSS && probe->cost[round + 1] < ENGINE_SAVES * probe->cost[round];
+    return rate >= (stage == BRAID_PROBE_FEWER ? FEWER_LOSS : ENGINE_LOSS) &&
+           probe->cost[round + 1] < CPU_SAVED * probe->cost[round];
 }
 
 /* Better each time; and more streams are only made if none of the rounds without them was as fast as one with them. */
@@ -123,7 +122,7 @@ static void decide(struct braid_probe *probe)
 
     describe(&probe->base, before, sizeof(before));
     describe(&probe->candidate, after, sizeof(after));
-    if (stage >= BRAID_PROBE_ZEROCOPY)
+    if (stage >= BRAID_PROBE_FEWER)
         snprintf(cpu, sizeof(cpu), ", for %.3f, %.3f, %.3f and %.3f, %.3f, %.3f CPU ns a byte",
                  c[0], c[2], c[4], c[1], c[3], c[5]);
     BRAID_INFO(BRAID_LOG_NET,

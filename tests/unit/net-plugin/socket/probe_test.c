@@ -35,6 +35,11 @@ static double usual_cost(struct braid_probe_choice c)
     return 0.2;
 }
 
+static double streams_cost(struct braid_probe_choice c)
+{
+    return 0.2 + 0.1 * c.streams;
+}
+
 static double zerocopy_saves(struct braid_probe_choice c)
 {
     return c.zerocopy ? 0.1 : 0.2;
@@ -102,8 +107,32 @@ static void streams_that_do_not(void **state)
 static void fewer_do_as_well(void **state)
 {
     start(3, 1, 8, false);
-    play(link_limited, usual_cost, 0.001);
+    play(link_limited, streams_cost, 0.001);
     assert_int_equal(braid_probe_choice(&probe).streams, 1);
+    start(3, 1, 8, false); /* and save nothing */
+    play(link_limited, usual_cost, 0.001);
+    assert_int_equal(braid_probe_choice(&probe).streams, 3);
+}
+
+/* Seen on two H200 with eight channels of NCCL. */
+static double seen_rate(struct braid_probe_choice c)
+{
+    static const double rates[BRAID_PROBE_ROUNDS] = {13.16, 13.08, 11.27, 12.71, 11.40, 13.16};
+
+    return 1e9 * rates[probe.round];
+}
+
+static double seen_cost(struct braid_probe_choice c)
+{
+    return c.streams == 1 ? 1.19 : 1.09;
+}
+
+static void as_fast_on_many_connections(void **state)
+{
+    start(2, 1, 2, false);
+    assert_int_equal(atomic_load(&probe.stage), BRAID_PROBE_FEWER);
+    play(seen_rate, seen_cost, 0);
+    assert_int_equal(braid_probe_choice(&probe).streams, 2);
 }
 
 static void engines(void **state)
@@ -156,10 +185,10 @@ static void streams_that_never_come(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streams_that_pay),          cmocka_unit_test(streams_that_do_not),
-        cmocka_unit_test(fewer_do_as_well),          cmocka_unit_test(engines),
-        cmocka_unit_test(a_set_choice_is_not_tried), cmocka_unit_test(refused),
-        cmocka_unit_test(streams_that_never_come),
+        cmocka_unit_test(streams_that_pay), cmocka_unit_test(streams_that_do_not),
+        cmocka_unit_test(fewer_do_as_well), cmocka_unit_test(as_fast_on_many_connections),
+        cmocka_unit_test(engines),          cmocka_unit_test(a_set_choice_is_not_tried),
+        cmocka_unit_test(refused),          cmocka_unit_test(streams_that_never_come),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
