@@ -67,8 +67,6 @@ static void traffic_main(struct fake_rank *r, void *arg)
     }
     if (t.optional && r->net.version < 9)
         fake_skip(r, "version %d has no optional completion", r->net.version);
-    /* As NCCL does: without the mark nobody polls, and a plugin may let the kernel store in any order. */
-    t.optional |= t.poll != 0 && t.group == 1 && r->net.version >= 9;
     t.steps *= (uint64_t)(o->iterations ? o->iterations : 1);
     count = fake_conns_make(r, conns, MAX_CONNS, play->talks);
     fake_connect_all(r, conns, count);
