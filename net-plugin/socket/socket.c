@@ -75,14 +75,14 @@ static unsigned share_of(unsigned cpus, unsigned online, unsigned ranks)
 }
 
 /*
- * The most threads: half of the processors, as far as they are this rank's; the other half is for NCCL's threads and the program. On 32
- * of them 16 threads moved a fifth to a third more than 6 in reductions and gathers of 64 MiB and more over four channels of NCCL, no more in
- * those of 4 MiB (rows of nccl_sockets_sweep: `fast`, `t16s3fast`). Threads that are not needed are not started.
+ * The most threads: half of the processors that it may use, but not more than are this rank's share of them. On 32 processors two ranks with
+ * 16 threads each moved a quarter more bulk over NCCL's eight channels than with 8, for a seventh more CPU time a byte (rows of
+ * nccl_sockets_sweep, `t16s2c8`, beside nccl_over_sockets at 247ce15). Threads that are not needed are not started, and sleep.
  * Ranks that were bound to different processors do not share them.
  */
 unsigned braid_socket_threads_for(unsigned cpus, unsigned online, unsigned ranks)
 {
-    return cpus >= 6 ? MIN(MAX(share_of(cpus, online, ranks) / 2, 2u), 16u) : 0;
+    return cpus >= 6 ? MIN(MAX(MIN(share_of(cpus, online, ranks), cpus / 2), 2u), 16u) : 0;
 }
 
 unsigned braid_socket_threads_counted(unsigned cpus, unsigned online, unsigned processes)
@@ -92,7 +92,7 @@ unsigned braid_socket_threads_counted(unsigned cpus, unsigned online, unsigned p
 
 /*
  * Where it was not told how many ranks share the processors, the processes that use Braid are counted, which are all there when bulk comes.
- * Some may be idle, or another job's: so they may have as many threads as there are processors together, and not half of that.
+ * Together they have no more threads than there are processors.
  */
 unsigned braid_socket_threads_now(void)
 {

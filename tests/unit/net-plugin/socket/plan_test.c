@@ -1,4 +1,4 @@
-/* How many I/O threads a process may have: half of what is this rank's of the processors, bounds, ranks bound apart. */
+/* How many I/O threads a process may have: half of the processors, this rank's share of them, bounds, ranks bound apart. */
 #include "tests/unit/cmocka_all.h"
 
 #include "net-plugin/socket/socket.h"
@@ -10,8 +10,10 @@ static void threads(void **state)
     assert_int_equal(braid_socket_threads_for(16, 16, 0), 8);
     assert_int_equal(braid_socket_threads_for(32, 32, 0), 16);
     assert_int_equal(braid_socket_threads_for(192, 192, 1), 16);
-    assert_int_equal(braid_socket_threads_for(192, 192, 8), 12); /* all ranks on all processors */
-    assert_int_equal(braid_socket_threads_for(96, 192, 8), 12);  /* four of them on each half */
+    assert_int_equal(braid_socket_threads_for(32, 32, 2), 16);
+    assert_int_equal(braid_socket_threads_for(64, 64, 8), 8);    /* all ranks on all processors */
+    assert_int_equal(braid_socket_threads_for(96, 192, 12), 16); /* six of them on each half */
+    assert_int_equal(braid_socket_threads_for(96, 192, 16), 12); /* eight */
     assert_int_equal(braid_socket_threads_for(24, 192, 8), 12);  /* each on its own */
     assert_int_equal(braid_socket_threads_for(64, 64, 64), 2);
     assert_int_equal(braid_socket_threads_for(8, 0, 0), 4); /* nothing known */
