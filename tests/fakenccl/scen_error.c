@@ -16,6 +16,7 @@
 #define POSTS      8
 #define AWAY_MS    9000
 #define UNASKED_MS 2500
+#define EXIT_MS    300
 #define REST_MS    400
 /* More than the kernel takes, but not than lies in the plugin then: the sender need not wait. By sockets, that is. */
 #define AWAY_POSTS 11
@@ -433,6 +434,26 @@ static void away_main(struct fake_rank *r, void *arg)
     fake_rank_unload(r);
 }
 
+/* The program ends while NCCL's threads are at work, as most do: it must end, and quietly. */
+static void exits_main(struct fake_rank *r, void *arg)
+{
+    struct fake_conn conns[MAX_CONNS];
+    struct transfer *t;
+    int count;
+
+    (void)arg;
+    fake_rank_load(r);
+    count = fake_conns_make(r, conns, MAX_CONNS, fake_talks_all);
+    t = make_transfer(r, conns, count, 1 << 20, 1 << 20);
+    t->again_peer = r->rank;
+    fake_connect_all(r, conns, count);
+    fake_worker_run(&r->service, reg_job, t);
+    fake_barrier(r, r->options->ranks, "before the end");
+    fake_worker_post(&r->progress, transfer_job, t);
+    fake_sleep_ms(EXIT_MS);
+    exit(0);
+}
+
 /* A peer ends without closing while nothing is asked of it, as at the end of many programs: nothing is said before somebody asks. */
 static void unasked_main(struct fake_rank *r, void *arg)
 {
@@ -640,6 +661,7 @@ static const struct error_play early_close_bulk = {early_close_main, 2, 0, true}
 static const struct error_play away = {away_main, 2, 0, false};
 static const struct error_play away_left = {away_main, 2, 0, true};
 static const struct error_play unasked = {unasked_main, 2, 1u << 1, false};
+static const struct error_play exits = {exits_main, 3, 0, false};
 static const struct error_play killed = {killed_main, 3, 1u << 2, false};
 static const struct error_play hook = {hook_main, 2, 0, false};
 static const struct error_play dead_handle = {dead_handle_main, 2, 1u << 1, false};
@@ -662,6 +684,7 @@ static const struct scenario list[] = {
     {"away-left", "the same, and the sender's process ends meanwhile", error_run, &away_left, true},
     {"unasked", "a peer ends without a word while nothing is asked of it", error_run, &unasked,
      false},
+    {"exits", "the program ends in the middle of a transfer", error_run, &exits, false},
     {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
     {"hook", "a command breaks something in the middle of a transfer (set the plugin's own bound)",
      error_run, &hook, true},
