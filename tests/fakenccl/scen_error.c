@@ -684,7 +684,7 @@ static const struct scenario list[] = {
     {"away-left", "the same, and the sender's process ends meanwhile", error_run, &away_left, true},
     {"unasked", "a peer ends without a word while nothing is asked of it", error_run, &unasked,
      false},
-    {"exits", "the program ends in the middle of a transfer", error_run, &exits, false},
+    {"exits", "the program ends in the middle of a transfer", error_run, &exits, true},
     {"killed", "a rank is killed in the middle of a transfer", error_run, &killed, false},
     {"hook", "a command breaks something in the middle of a transfer (set the plugin's own bound)",
      error_run, &hook, true},
