@@ -2,12 +2,15 @@
 """BRAID_OVERLAP=1 beside what was measured: for each case of the `overlap_channels` rows, the budget it takes against the best one.
 
 usage: overlap_choice.py BUILD_FOLDER [--scan] [ROWS.jsonl ...]
-Exit code 1 when a choice is more than 1 % slower than the best measured setting, or more than 0.5 % slower than NCCL's default.
+Times are those over NCCL's default of the same run, in the geometric mean over the runs (files), because the same setting under two names
+(`budget24` and NCCL's default, `budget20` and `overlap`) differs by up to 3 % within one. Exit code 1 when a choice is more than 2 % slower than
+the best budget or than NCCL's default, or all together more than 0.5 % slower than the best single budget.
 --scan prints which values of the profile row exposed_ratio take the best budgets when nothing else bounds the choice; the shipped
 value was chosen with it. It also says what the GEMMs lost beside each budget, from which the row's meaning comes.
 """
 import csv
 import json
+import math
 import os
 import pathlib
 import re
@@ -16,13 +19,19 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-BEST, NCCL = 1.01, 1.005
+CASE, TOGETHER = 1.02, 1.005
+
+
+def geomean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def load(paths):
-    """{case: {setting: us}} of both together and of the all-reduce alone, {case: us} of the GEMMs alone; later files win."""
-    both, alone, gemms = {}, {}, {}
+    """{case: {setting: us}} of both together and of the all-reduce alone, {case: us} of the GEMMs alone: the mean over the runs, in which NCCL's
+    default is what a run is measured by."""
+    runs = []
     for path in paths:
+        both, alone, gemms = {}, {}, {}
         for row in map(json.loads, path.read_text().splitlines()):
             found = re.fullmatch(r"gemm_beside_all_reduce/([^/]+/\d+)(?:/(\w+))?", row["case"])
             if not found:
@@ -31,7 +40,18 @@ def load(paths):
                 gemms[found[1]] = row["value"]
             elif row["metric"] in ("D_us", "B_us"):
                 (both if row["metric"] == "D_us" else alone).setdefault(found[1], {})[found[2]] = row["value"]
-    return both, alone, gemms
+        if both:
+            runs.append((both, alone, gemms))
+    if not runs:
+        sys.exit("overlap_choice.py: no rows of gemm_beside_all_reduce")
+
+    def mean(which, case, setting):
+        return geomean([r[0][case]["nccl"] for r in runs]) * geomean([r[which][case][setting] / r[0][case]["nccl"] for r in runs])
+
+    first = runs[0]
+    settings = {case: [s for s in first[0][case] if all(s in r[0][case] for r in runs)] for case in first[0]}
+    both, alone = ({case: {s: mean(which, case, s) for s in settings[case]} for case in settings} for which in (0, 1))
+    return both, alone, {case: geomean([r[2][case] for r in runs]) for case in settings}
 
 
 def choice(build, size, *profile):
@@ -70,23 +90,27 @@ def main():
     paths = [pathlib.Path(p) for p in arguments[1:]] or sorted((HERE.parent / "gpu/results").glob("overlap_channels-*.jsonl"),
                                                                 key=lambda p: (p.name[:27], len(p.name), p.name))
     both, alone, gemms = load(paths)
-    if not both:
-        sys.exit("overlap_choice.py: no rows of gemm_beside_all_reduce")
     if "--scan" in sys.argv:
         scan(build, both)
         for case, settings in both.items():
             print(case + ": GEMMs slower by us per us of all-reduce: " + ", ".join(
                 f"{s[6:]} channels {(settings[s] - gemms[case]) / alone[case][s]:.2f}" for s in settings if s.startswith("budget") and int(s[6:]) >= 8))
         return 0
-    wrong = 0
+    wrong, taken_us = 0, []
     print(f"{'case':34} {'takes':>6} {'us':>7} {'over best':>10} {'over NCCL':>10}")
     for case, settings in both.items():
         taken = nearest(settings, choice(build, case.split("/")[1], "h200x2-nvlink"))
         us = settings[taken]
         over = us / min(settings.values()), us / settings["nccl"]
-        wrong += over[0] > BEST or over[1] > NCCL
+        wrong += max(over) > CASE
+        taken_us.append(us)
         print(f"{case:34} {taken[6:]:>6} {us:7.0f} {over[0]:10.3f} {over[1]:10.3f}")
-    print("within the bounds" if not wrong else f"FAILED: {wrong} cases beyond {BEST} of the best or {NCCL} of NCCL's")
+    budgets = {s: geomean([settings[s] for settings in both.values()]) for s in next(iter(both.values())) if s.startswith("budget")}
+    best = min(budgets, key=budgets.get)
+    together = geomean(taken_us) / budgets[best]
+    wrong += together > TOGETHER
+    print(f"together {together:.3f} of the best single budget, {best[6:]}")
+    print("within the bounds" if not wrong else f"FAILED: {wrong} beyond {CASE} a case, or {TOGETHER} together")
     return 1 if wrong else 0
 
 
