@@ -193,21 +193,21 @@ int braid_conn_status(struct braid_conn *conn)
     return error;
 }
 
-void braid_lane_failed(struct braid_lane *lane, int error, const char *what)
+bool braid_lane_failed(struct braid_lane *lane, int error, const char *what)
 {
     struct braid_conn *conn = lane->conn;
     int up = BRAID_LANE_UP;
     char where[192] = "";
 
     if (!atomic_compare_exchange_strong(&lane->state, &up, BRAID_LANE_DOWN))
-        return;
+        return false;
     if (atomic_load(&conn->error) != 0)
-        return; /* said already */
+        return false; /* said already */
     lane->ops->describe(conn, where, sizeof(where));
     if (atomic_load(&conn->peer_closed)) {
         if (!has_lane_up(conn) && !atomic_exchange(&conn->ended, true))
             BRAID_INFO(BRAID_LOG_NET, "peer %s closed the connection (%s)", conn->peer, where);
-        return;
+        return false;
     }
     if (error == -ECONNRESET || error == -EPIPE)
         BRAID_WARN("lost peer %s (%s): %s: the peer ended without closing the connection",
@@ -216,6 +216,7 @@ void braid_lane_failed(struct braid_lane *lane, int error, const char *what)
         BRAID_WARN("connection to peer %s failed (%s): %s: %s", conn->peer, where, what,
                    strerror(-error));
     braid_conn_fail(conn, error);
+    return true;
 }
 
 /* -- control records ---------------------------------------------------------------------------------------------------------- */

@@ -368,9 +368,10 @@ void braid_conn_pump(struct braid_conn *conn);
 /*
  * The lane went down: `error` a negative errno, `what` the failed operation ("recv", "work completion: remote access error").
  * Core logs one line with peer, lane, operation and cause, and decides (fail over or fail the connection). An end of stream
- * after BYE is not a failure.
+ * after BYE is not a failure. Returns whether the connection has failed by it: a transport lets the peer see that, because the caller may
+ * not call again.
  */
-void braid_lane_failed(struct braid_lane *lane, int error, const char *what);
+bool braid_lane_failed(struct braid_lane *lane, int error, const char *what);
 
 /* -- stubs, core/transports.c -------------------------------------------------------------------------------------------- */
 

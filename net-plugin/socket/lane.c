@@ -95,10 +95,18 @@ void braid_socket_lane_free(struct braid_socket_lane *lane)
     free(lane);
 }
 
-/* The peer may wait for a message that was promised here (a small one is done when it lies in tx): the end of the stream tells it at once. */
+/*
+ * The peer may wait for a message that was promised here (a small one is done when it lies in tx, a large one when the kernel has its chunks):
+ * the end of the streams tells it at once. Of all of them, when the connection fails by this one: the peer need not have had this one at all,
+ * where its end was lost while it joined, and nobody here need call any more.
+ */
 static int lane_failed(struct braid_socket_lane *lane, int error, const char *what)
 {
-    braid_lane_failed(&lane->base, error, what);
+    struct braid_conn *conn = lane->base.conn;
+
+    if (braid_lane_failed(&lane->base, error, what))
+        for (unsigned i = 0; i < braid_conn_lanes(conn); i++)
+            shutdown(lane_of(braid_conn_lane(conn, i))->fd, SHUT_RDWR);
     shutdown(lane->fd, SHUT_RDWR);
     return error;
 }
