@@ -4,7 +4,8 @@
  * time before the first message, and is the true path: single flows that a network limits are seen as well as links that are full.
  * A round is 16 MiB under one choice; the present choice and a candidate take turns three times, and the candidate is kept if it was better
  * each time. Fewer streams must be as fast and save CPU time as well: a trial sees one pattern of traffic, and another may have fewer
- * connections (eight of NCCL's channels were as fast with one stream each, and all-to-all over its two then lost a third). All connections of the device change over together, because one with more streams than the others would win by taking from them.
+ * connections (eight of NCCL's channels were as fast with one stream each, and all-to-all over its two then lost a third). All connections of
+ * the device change over together, because one with more streams than the others would win by taking from them.
  * Time and bytes count while a chunk is on its way into the kernel; bytes are what the peer acknowledges. No I/O and no clock of its own: times are passed in.
  * Threading: begin and end by any holder of a lane's lock; the choice is read by any thread.
  */

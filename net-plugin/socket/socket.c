@@ -76,8 +76,8 @@ static unsigned share_of(unsigned cpus, unsigned online, unsigned ranks)
 
 /*
  * The most threads: half of the processors that it may use, but not more than are this rank's share of them. On 32 processors two ranks with
- * 16 threads each moved a quarter more bulk over NCCL's eight channels than with 8, for a seventh more CPU time a byte (rows of
- * nccl_sockets_sweep, `t16s2c8`, beside nccl_over_sockets at 247ce15). Threads that are not needed are not started, and sleep.
+ * 16 threads each moved a fifth to a third more bulk over NCCL's eight channels than with 8, for 15 to 21 % more CPU time a byte (rows of
+ * nccl_sockets_sweep, `t16s2c8`, beside nccl_over_sockets at 247ce15: two runs). Threads that are not needed are not started, and sleep.
  * Ranks that were bound to different processors do not share them.
  */
 unsigned braid_socket_threads_for(unsigned cpus, unsigned online, unsigned ranks)
