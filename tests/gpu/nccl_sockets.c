@@ -2,7 +2,7 @@
  * Real NCCL as two ranks that pose as two nodes, so that every byte goes through a net plugin.
  *   check   Braid only: every collective over sizes from 0 elements to 256 MiB, results compared with the host's, communicators
  *           made and destroyed twice; fails unless NCCL's own log says that it uses the network Braid
- *   sweep   Braid alone under up to eight settings of its own, one of the tables below (--table), no rows
+ *   sweep   Braid, and NCCL beside it, under up to nine settings, one of the tables below (--table), no rows
  *   steps   NCCL and Braid, two settings each, with a profiler plugin in NCCL: files for nccl_steps.py in the folder
  *   bench   Braid beside NCCL's own sockets (default and six settings by hand), all processes alive at once and taking turns;
  *           writes one JSON row a case. "braid" is what users get, the net plugin and the tuner; "net_alone" is without the tuner
@@ -101,6 +101,21 @@ static const struct transport streams_table[MAX_TRANSPORTS] = {
     {.name = "t16s3c8", .threads = "16", .sockets = "3", .speed = "80000", .braid = NET_ALONE},
     {.name = "2x4", .threads = "2", .sockets = "4"}};
 
+/*
+ * What NCCL's own variables change: size of a message (p512) and channels a peer (nch4, nch8) of all-to-all, channels of the other
+ * collectives (c16), the buffers of a channel (b2m); also under two of NCCL's settings by hand.
+ */
+static const struct transport nccl_table[MAX_TRANSPORTS] = {
+    {.name = "auto", .braid = NET_ALONE},
+    {.name = "p512", .also = "NCCL_P2P_NET_CHUNKSIZE=524288", .braid = NET_ALONE},
+    {.name = "nch4", .also = "NCCL_NCHANNELS_PER_NET_PEER=4", .braid = NET_ALONE},
+    {.name = "nch8", .also = "NCCL_NCHANNELS_PER_NET_PEER=8", .braid = NET_ALONE},
+    {.name = "c16", .also = "NCCL_MIN_NCHANNELS=16", .braid = NET_ALONE},
+    {.name = "b2m", .also = "NCCL_BUFFSIZE=2097152", .braid = NET_ALONE},
+    {.name = "2x4", .threads = "2", .sockets = "4"},
+    {.name = "2x4nch8", .threads = "2", .sockets = "4", .also = "NCCL_NCHANNELS_PER_NET_PEER=8"},
+    {.name = "4x8nch8", .threads = "4", .sockets = "8", .also = "NCCL_NCHANNELS_PER_NET_PEER=8"}};
+
 /* "best" is NCCL's fastest setting by hand at 4 MiB in the committed rows; s10 makes 2 channels of Braid's 8. */
 static struct transport steps_table[MAX_TRANSPORTS] = {
     {.name = "default"},
@@ -111,7 +126,10 @@ static struct transport steps_table[MAX_TRANSPORTS] = {
 static const struct {
     const char *name;
     const struct transport *table;
-} tables[] = {{"threads", threads_table}, {"channels", channels_table}, {"streams", streams_table}};
+} tables[] = {{"threads", threads_table},
+              {"channels", channels_table},
+              {"streams", streams_table},
+              {"nccl", nccl_table}};
 
 static struct transport transports[MAX_TRANSPORTS];
 static int transports_count;
@@ -752,7 +770,7 @@ static void help(void)
         "  --seconds    budget of the measured rounds (default 100)\n"
         "  --max-bytes  largest buffer (default 536870912)\n"
         "  --answer     seconds to wait for one answer of a rank (default 60)\n"
-        "  --table      settings of a sweep: threads (default), channels or streams\n"
+        "  --table      settings of a sweep: threads (default), channels, streams or nccl\n"
         "NCCL_SOCKETS_LIBRARY names libnccl.so.2 when the loader does not find it. Exit: 0 "
         "right, 1 wrong, 2 usage.\n");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
-# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep] [steps]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings of Braid's own, the table that SWEEP names: threads, channels or streams; steps shows where the time goes, about half a minute, also with the setting NAME=VALUE that STEPS_ALSO names). Rows go to $OUT (default build/gpu-results).
+# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep] [steps]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings, the table that SWEEP names: threads, channels or streams of Braid's own, or nccl, variables of NCCL; steps shows where the time goes, about half a minute, also with the setting NAME=VALUE that STEPS_ALSO names). Rows go to $OUT (default build/gpu-results).
 # BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
