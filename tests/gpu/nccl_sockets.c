@@ -61,17 +61,6 @@ static const struct transport bench_table[MAX_TRANSPORTS] = {
     {.name = "8x8", .threads = "8", .sockets = "8"},
     {.name = "net_alone", .braid = NET_ALONE}};
 
-/* I/O threads and streams: t4s2 are 4 threads and 2 streams, net plugin alone. */
-static const struct transport threads_table[MAX_TRANSPORTS] = {
-    {.name = "auto", .braid = NET_ALONE},
-    {.name = "t4s0", .threads = "4", .sockets = "0", .braid = NET_ALONE},
-    {.name = "t6s2fast", .threads = "6", .sockets = "2", .speed = "400000", .braid = NET_ALONE},
-    {.name = "t4s1", .threads = "4", .sockets = "1", .braid = NET_ALONE},
-    {.name = "t4s2", .threads = "4", .sockets = "2", .braid = NET_ALONE},
-    {.name = "t6s2", .threads = "6", .sockets = "2", .braid = NET_ALONE},
-    {.name = "t6s3", .threads = "6", .sockets = "3", .braid = NET_ALONE},
-    {.name = "t8s4", .threads = "8", .sockets = "4", .braid = NET_ALONE}};
-
 /*
  * What NCCL is told of the interface's speed, with the tuner and without. On Hopper and Blackwell NCCL makes of 10 Gbit/s 2 channels, of
  * 39 (also on Ampere) and 400 it makes 4, of 80 it makes 8.
@@ -101,10 +90,7 @@ static const struct transport streams_table[MAX_TRANSPORTS] = {
     {.name = "t16s3c8", .threads = "16", .sockets = "3", .speed = "80000", .braid = NET_ALONE},
     {.name = "2x4", .threads = "2", .sockets = "4"}};
 
-/*
- * What NCCL's own variables change: size of a message (p512) and channels a peer (nch4, nch8) of all-to-all, channels of the other
- * collectives (c16), the buffers of a channel (b2m); also under two of NCCL's settings by hand.
- */
+/* What NCCL's own variables change, for Braid and under two of NCCL's settings by hand: p and nch for all-to-all, c and b for the others. */
 static const struct transport nccl_table[MAX_TRANSPORTS] = {
     {.name = "auto", .braid = NET_ALONE},
     {.name = "p512", .also = "NCCL_P2P_NET_CHUNKSIZE=524288", .braid = NET_ALONE},
@@ -126,10 +112,7 @@ static struct transport steps_table[MAX_TRANSPORTS] = {
 static const struct {
     const char *name;
     const struct transport *table;
-} tables[] = {{"threads", threads_table},
-              {"channels", channels_table},
-              {"streams", streams_table},
-              {"nccl", nccl_table}};
+} tables[] = {{"channels", channels_table}, {"streams", streams_table}, {"nccl", nccl_table}};
 
 static struct transport transports[MAX_TRANSPORTS];
 static int transports_count;
@@ -158,7 +141,7 @@ static struct {
     double tcp_GBps;
     double pcie_GBps;
 } run = {.plugin = "build/dev/lib/libnccl-net-braid.so",
-         .table = "threads",
+         .table = "streams",
          .folder = "build/gpu-results",
          .seconds = 100,
          .max_bytes = (uint64_t)512 << 20,
@@ -770,7 +753,7 @@ static void help(void)
         "  --seconds    budget of the measured rounds (default 100)\n"
         "  --max-bytes  largest buffer (default 536870912)\n"
         "  --answer     seconds to wait for one answer of a rank (default 60)\n"
-        "  --table      settings of a sweep: threads (default), channels, streams or nccl\n"
+        "  --table      settings of a sweep: streams (default), channels or nccl\n"
         "NCCL_SOCKETS_LIBRARY names libnccl.so.2 when the loader does not find it. Exit: 0 "
         "right, 1 wrong, 2 usage.\n");
 }

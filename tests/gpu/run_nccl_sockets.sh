@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real NCCL over Braid's sockets: checks every collective, then measures beside NCCL's own sockets. About 3.5 minutes.
-# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep] [steps]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings, the table that SWEEP names: threads, channels or streams of Braid's own, or nccl, variables of NCCL; steps shows where the time goes, about half a minute, also with the setting NAME=VALUE that STEPS_ALSO names). Rows go to $OUT (default build/gpu-results).
+# Usage: run_nccl_sockets.sh [check] [check-cuda] [bench] [sweep] [steps]  (check and bench without an argument; check-cuda hands GPU memory to the sockets; sweep tries settings, the table that SWEEP names: streams or channels of Braid's own, or nccl, variables of NCCL; steps shows where the time goes, about half a minute, also with the setting NAME=VALUE that STEPS_ALSO names). Rows go to $OUT (default build/gpu-results).
 # BUILD names the build folder (default build/dev), NCCL_SOCKETS_LIBRARY the libnccl.so.2 to use.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -66,7 +66,7 @@ for mode in ${*:-check bench}; do
   fi
   # One GPU is shared under MPS, which with_mps starts in a folder of its own and always quits.
   timeout -k 10 "$([ "$mode" = check ] && echo 80 || echo 150)" tests/gpu/with_mps "$build/bin/nccl_sockets" "$mode" \
-    --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$OUT" --seconds "${BENCH_SECONDS:-95}" --table "${SWEEP:-threads}"
+    --plugin "$PWD/$build/lib/libnccl-net-braid.so" --folder "$OUT" --seconds "${BENCH_SECONDS:-95}" --table "${SWEEP:-streams}"
   rc=$?
   [ $rc -eq 77 ] && exit 77
   [ $rc -eq 0 ] || { echo "nccl_sockets $mode: exit code $rc"; failed=1; }
